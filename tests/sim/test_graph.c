@@ -214,7 +214,7 @@ static void test_board_beside_a_batch(void **state)
     sim_ok(filch_batch_submit(world.runtime, &desc, NULL, &job));
     assert_int_equal(filch_job_wait(job, 0.001), FILCH_TIMEOUT);
     run_graph(graph);
-    print_message("board beside a batch: %.4f s\n", outcome.info.seconds);
+    print_message("graph beside a batch: %.4f s\n", outcome.info.seconds);
     assert_true(outcome.info.seconds < 0.2); /* of one second */
     assert_int_equal(outcome.devices[1].tiles, TASKS);
     sim_ok(filch_job_wait(job, -1));

@@ -84,7 +84,7 @@ static void test_launches(void **state)
 
 /* What was put on a lane in one go is seen to be over together: two pairs of tiles, and one look
  * between them. While the worker sees to the first pair the device has nothing to do. */
-static void test_looks(void **state)
+static void test_polling(void **state)
 {
     (void)state;
     uint64_t us = run_on(ALONE("{}"), 4, false);
@@ -137,7 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_launches),
         cmocka_unit_test(test_keeps),
-        cmocka_unit_test(test_looks),
+        cmocka_unit_test(test_polling),
         cmocka_unit_test(test_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many devices: a simulation costs what happens in it, not the number of devices at each event.
- * What is counted is how often workers are stepped; before there was an agenda that was devices
+ * What is counted is how often workers are stepped. Without an event queue that were devices
  * times events.
  *
  *     test_sim_scale [TASKS] */

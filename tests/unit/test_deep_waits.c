@@ -40,7 +40,7 @@ static int slow_on_one(const filch_call *call)
     return 0;
 }
 
-/* From here on tasks that are ready are on the board, until many were found to be alike. */
+/* From here on tasks that are ready are in the shared queue, until many were found to be alike. */
 static void learn_that_devices_are_unlike(filch_runtime *runtime)
 {
     filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);

@@ -1,540 +1,358 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places over memory that traps whoever touches it: blocks come back with markers, are promised,
- * counted, capped, trimmed and zeroed. */
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Which core runs a ready task where cores share one memory: the one that has its data, unless the
+ * caller names another. */
+#include "fixture.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "memory/alloc/node.h"
-#include "random.h"
-#include "untouchable.h"
+#include "base/core.h"
+#include "graph/build/graph.h"
+#include "memory/tiles/data.h"
+#include "sched/decide/place.h"
+#include "sched/model/kind.h"
+#include "sched/worker/sched.h"
 
-#define MIB ((size_t)1 << 20)
-#define BUDGET (64 * MIB)
-#define assert_ok(call) assert_int_equal((call), FILCH_OK)
+/* A tile that no core would have moved to it for one short task. */
+enum { CELLS = 1 << 17, TILES = 2, ROUNDS = 2000, SMALL = 1 << 10 };
 
-/* --- A backend of nothing but memory and markers --- */
+static filch_runtime *runtime;
+static filch_codelet *work;
+static filch_data *data;
+static double *cells;
 
-static struct {
-    untouchable memory;
-    _Atomic uint64_t reached; /* sequence number of lane 0 that the driver knows to be past … */
-    _Atomic uint64_t known;   /* … and that filch has been told of */
-    _Atomic uint64_t asked;   /* times that the driver was asked */
-    uint64_t clears;
-    void *cleared;
-    size_t cleared_bytes;
-    fl_marker cleared_behind;
-    filch_status clear_status;
-} fake;
+typedef struct work_args {
+    _Atomic int *waits_for; /* null: nothing */
+    _Atomic int *sets;
+    _Atomic uint32_t *ran_on; /* the device's index + 1 */
+} work_args;
 
-static fl_marker marker(uint64_t sequence)
+static int run_work(const filch_call *call)
 {
-    return fl_marker_make(0, 0, sequence);
-}
-
-static filch_status granularity(const fl_device *device, size_t *bytes, filch_error *error)
-{
-    (void)device;
-    (void)error;
-    *bytes = GRANULARITY;
-    return FILCH_OK;
-}
-
-static filch_status take_chunk(fl_device *device, size_t bytes, void **chunk, filch_error *error)
-{
-    void *made = untouchable_take(&fake.memory, bytes);
-    if (made == NULL)
-        return fl_error_fill(
-            error, (fl_fault){.status = FILCH_NO_DEVICE_MEMORY, .device = device->info.name},
-            "none");
-    *chunk = made;
-    return FILCH_OK;
-}
-
-static void give_chunk(fl_device *device, void *chunk, size_t bytes)
-{
-    (void)device;
-    untouchable_give(&fake.memory, chunk, bytes);
-}
-
-static filch_status take_block(fl_device *device, size_t bytes, void **block, filch_error *error)
-{
-    (void)bytes;
-    return take_chunk(device, 4096, block, error);
-}
-
-static void give_block(fl_device *device, void *block)
-{
-    give_chunk(device, block, 4096);
-}
-
-static bool is_past(const fl_device *device, fl_marker asked)
-{
-    (void)device;
-    return fl_marker_sequence(asked) <= atomic_load(&fake.known);
-}
-
-static filch_status reached(fl_device *device, fl_marker asked, filch_error *error)
-{
-    (void)device;
-    (void)error;
-    atomic_fetch_add(&fake.asked, 1);
-    atomic_store(&fake.known, atomic_load(&fake.reached));
-    return is_past(device, asked) ? FILCH_OK : FILCH_NOT_READY;
-}
-
-static filch_status clear(fl_device *device, void *block, size_t bytes, fl_marker behind,
-                          fl_marker *made, filch_error *error)
-{
-    (void)device;
-    (void)error;
-    fake.clears++;
-    fake.cleared = block;
-    fake.cleared_bytes = bytes;
-    fake.cleared_behind = behind;
-    if (fake.clear_status == FILCH_OK)
-        *made = marker(1000 + fake.clears);
-    return fake.clear_status;
-}
-
-static const fl_lane_ops backend_lane_ops = {
-    .reached = reached,
-    .is_past = is_past,
-};
-
-static const fl_memory_ops backend_memory_ops = {
-    .take = take_block,
-    .give = give_block,
-    .clear = clear,
-    .chunk_granularity = granularity,
-    .chunk_take = take_chunk,
-    .chunk_give = give_chunk,
-};
-
-static const fl_backend backend = {
-    .name = "test",
-    .lane = &backend_lane_ops,
-    .memory = &backend_memory_ops,
-};
-
-/* Two devices of one place, which is place 1. */
-typedef struct world {
-    fl_core core;
-    fl_device devices[2];
-    fl_places places;
-    scarce host;
-} world;
-
-static void open_world(world *w, filch_arena kind)
-{
-    filch_error error = FILCH_ERROR_INIT;
-    memset(&fake, 0, sizeof fake);
-    memset(w, 0, sizeof *w);
-    fake.memory.all = UINT64_C(1) << 32;
-    w->core.memory = scarce_memory(&w->host);
-    w->core.settings.arena = kind;
-    assert_ok(fl_tss_init(&w->core.worker));
-    for (uint32_t i = 0; i < 2; i++) {
-        w->devices[i].backend = &backend;
-        w->devices[i].place = 1;
-        w->devices[i].info.budget = BUDGET;
-        (void)strcpy(w->devices[i].info.name, "test:0");
+    const work_args *args = call->args;
+    if (args->waits_for != NULL && !fixture_await(args->waits_for, 1)) {
+        return 1;
     }
-    assert_ok(fl_places_init(&w->places, &w->core, w->devices, 2, 2, &error));
-}
-
-static void close_world(world *w)
-{
-    fl_places_fini(&w->places);
-    fl_tss_fini(w->core.worker);
-    assert_int_equal(atomic_load(&fake.memory.out), 0);
-    assert_int_equal(atomic_load(&w->host.live), 0);
-}
-
-static void *take(world *w, size_t bytes)
-{
-    filch_error error = FILCH_ERROR_INIT;
-    void *block = NULL;
-    if (fl_place_take(&w->places, 1, bytes, &block, &error) != FILCH_OK)
-        fail_msg("%s", error.text);
-    assert_int_equal((uintptr_t)block % 512, 0);
-    return block;
-}
-
-static void give(world *w, void *block, size_t bytes, fl_marker last)
-{
-    fl_place_give(&w->places, 1, block, bytes, last);
-}
-
-static filch_memory_stats stats_of(world *w)
-{
-    filch_memory_stats stats = {.size = sizeof stats};
-    fl_place_stats(&w->places, 1, &stats);
-    return stats;
-}
-
-/* Makes a bucket keep blocks of the size: it is asked for twice. */
-static void warm(world *w, size_t bytes)
-{
-    for (int i = 0; i < 3; i++)
-        give(w, take(w, bytes), bytes, 0);
-}
-
-/* --- Reuse --- */
-
-static void a_size_that_comes_back_is_kept_at_hand(void **state)
-{
-    world w;
-    (void)state;
-    open_world(&w, FILCH_ARENA_PAGES);
-    warm(&w, MIB);
-    uint64_t slow = w.places.at[1].takes;
-    for (int i = 0; i < 10; i++)
-        give(&w, take(&w, MIB), MIB, 0);
-    assert_int_equal(w.places.at[1].takes, slow); /* none went past the bucket */
-    /* Sizes that do not come back are not kept. */
-    for (size_t i = 1; i < 20; i++)
-        give(&w, take(&w, i * 4096), i * 4096, 0);
-    assert_int_equal(stats_of(&w).cached, MIB);
-    close_world(&w);
-}
-
-static void a_block_in_use_is_not_handed_out(void **state)
-{
-    world w;
-    (void)state;
-    for (int is_warm = 0; is_warm < 2; is_warm++) {
-        open_world(&w, FILCH_ARENA_PAGES);
-        if (is_warm)
-            warm(&w, MIB);
-        void *block = take(&w, MIB);
-        give(&w, block, MIB, marker(5));
-        void *other = take(&w, MIB);
-        assert_ptr_not_equal(other, block);
-        assert_int_equal(atomic_load(&fake.asked), 0); /* there was memory: nobody was asked */
-        give(&w, other, MIB, marker(6));
-        /* Once it is known to be past, it goes first. */
-        atomic_store(&fake.known, 5);
-        if (is_warm)
-            assert_ptr_equal(take(&w, MIB), block);
-        else
-            give(&w, take(&w, MIB), MIB, 0);
-        if (is_warm)
-            give(&w, block, MIB, 0);
-        atomic_store(&fake.known, 6);
-        atomic_store(&fake.reached, 6);
-        close_world(&w);
-    }
-}
-
-static void a_full_place_asks_the_driver(void **state)
-{
-    filch_error error = FILCH_ERROR_INIT;
-    world w;
-    (void)state;
-    open_world(&w, FILCH_ARENA_PAGES);
-    void *block = take(&w, 40 * MIB), *none = &w;
-    fl_marker behind = 77;
-    give(&w, block, 40 * MIB, marker(3));
-    assert_int_equal(fl_place_take(&w.places, 1, 40 * MIB, &none, &error), FILCH_NO_DEVICE_MEMORY);
-    assert_ptr_equal(none, &w);
-    assert_int_equal(stats_of(&w).pending, 40 * MIB);
-    assert_true(atomic_load(&fake.asked) > 0);
-    /* Who waits on the device can have it … */
-    assert_ok(fl_place_take_as(&w.places, 1, 40 * MIB, FL_TAKE_BEHIND, &none, &behind, &error));
-    assert_ptr_equal(none, block);
-    assert_int_equal(behind, marker(3));
-    give(&w, block, 40 * MIB, marker(3));
-    /* … and everybody, once the driver says that it is past. */
-    atomic_store(&fake.reached, 3);
-    block = take(&w, 40 * MIB);
-    assert_int_equal(stats_of(&w).pending, 0);
-    give(&w, block, 40 * MIB, 0);
-    close_world(&w);
-}
-
-/* --- Promises, cap and trim --- */
-
-static void what_is_promised_is_not_taken_by_others(void **state)
-{
-    filch_error error = FILCH_ERROR_INIT;
-    world w;
-    void *block;
-    fl_marker behind;
-    (void)state;
-    open_world(&w, FILCH_ARENA_PAGES);
-    warm(&w, MIB);
-    void *first = take(&w, 30 * MIB);
-    assert_ok(fl_place_reserve(&w.places, 1, 33 * MIB, &error));
-    assert_int_equal(fl_place_reserve(&w.places, 1, 2 * MIB, &error), FILCH_NO_DEVICE_MEMORY);
-    assert_int_equal(fl_place_reserve(&w.places, 1, UINT64_MAX, &error), FILCH_NO_DEVICE_MEMORY);
-    assert_int_equal(stats_of(&w).reserved, 33 * MIB);
-    assert_int_equal(fl_place_take(&w.places, 1, 2 * MIB, &block, &error), FILCH_NO_DEVICE_MEMORY);
-    void *last = take(&w, MIB); /* all that is left */
-    assert_int_equal(fl_place_take(&w.places, 1, MIB, &block, &error), FILCH_NO_DEVICE_MEMORY);
-    /* Who has the promise gets it, in parts, also from a bucket. */
-    give(&w, last, MIB, 0);
-    assert_ok(fl_place_take_as(&w.places, 1, MIB, FL_TAKE_RESERVED, &last, &behind, &error));
-    assert_ok(fl_place_take_as(&w.places, 1, 20 * MIB, FL_TAKE_RESERVED, &block, &behind, &error));
-    assert_int_equal(stats_of(&w).reserved, 12 * MIB);
-    fl_place_unreserve(&w.places, 1, 12 * MIB);
-    void *more = take(&w, 12 * MIB);
-    give(&w, more, 12 * MIB, 0);
-    give(&w, block, 20 * MIB, 0);
-    give(&w, last, MIB, 0);
-    give(&w, first, 30 * MIB, 0);
-    close_world(&w);
-}
-
-static void a_cap_and_a_trim_hand_back_what_is_unused(void **state)
-{
-    filch_error error = FILCH_ERROR_INIT;
-    world w;
-    void *none;
-    (void)state;
-    open_world(&w, FILCH_ARENA_PAGES);
-    warm(&w, 4096);
-    void *block = take(&w, 20 * MIB);
-    give(&w, take(&w, 30 * MIB), 30 * MIB, 0);
-    assert_true(stats_of(&w).mapped >= 50 * MIB);
-    fl_place_cap(&w.places, 1, 25 * MIB);
-    assert_int_equal(fl_place_take(&w.places, 1, 10 * MIB, &none, &error), FILCH_NO_DEVICE_MEMORY);
-    give(&w, block, 20 * MIB, 0);
-    block = take(&w, 24 * MIB);
-    assert_true(stats_of(&w).mapped <= 25 * MIB);
-    fl_place_cap(&w.places, 1, UINT64_MAX);
-    assert_int_equal(stats_of(&w).budget, BUDGET);
-    give(&w, block, 24 * MIB, 0);
-    fl_place_trim(&w.places, 1, 0);
-    assert_int_equal(stats_of(&w).mapped, 0);
-    assert_int_equal(stats_of(&w).cached, 0);
-    assert_int_equal(atomic_load(&fake.memory.out), 0);
-    close_world(&w);
-}
-
-/* --- Zeroes and counts --- */
-
-static void zeroes_are_for_who_asks(void **state)
-{
-    filch_error error = FILCH_ERROR_INIT;
-    world w;
-    void *block;
-    fl_marker behind = 0;
-    (void)state;
-    open_world(&w, FILCH_ARENA_PAGES);
-    warm(&w, 1000);
-    assert_int_equal(fake.clears, 0);
-    for (uint64_t i = 1; i <= 2; i++) { /* from the bucket each time */
-        assert_ok(fl_place_take_as(&w.places, 1, 1000, FL_TAKE_ZEROED | FL_TAKE_BEHIND, &block,
-                                   &behind, &error));
-        assert_int_equal(fake.clears, i);
-        assert_ptr_equal(fake.cleared, block);
-        assert_int_equal(fake.cleared_bytes, 1000);
-        assert_int_equal(fake.cleared_behind, i == 1 ? 0 : marker(9));
-        assert_int_equal(behind, marker(1000 + i));
-        give(&w, block, 1000, marker(9));
-    }
-    fake.clear_status = FILCH_BACKEND;
-    void *none = &w;
-    assert_int_equal(fl_place_take_as(&w.places, 1, 1000, FL_TAKE_ZEROED, &none, &behind, &error),
-                     FILCH_BACKEND);
-    assert_ptr_equal(none, &w);
-    assert_int_equal(stats_of(&w).requested, 0);
-    /* What cannot be cleared leaves the promise as it was: from a bucket, and from the heap. */
-    for (size_t bytes = 1000; bytes < 3 * MIB; bytes = 2 * MIB + bytes) {
-        size_t rounded = fl_block_round(bytes);
-        const uint32_t flags = FL_TAKE_RESERVED | FL_TAKE_ZEROED;
-        assert_ok(fl_place_reserve(&w.places, 1, rounded, &error));
-        fake.clear_status = FILCH_BACKEND;
-        assert_int_equal(fl_place_take_as(&w.places, 1, bytes, flags, &none, &behind, &error),
-                         FILCH_BACKEND);
-        assert_int_equal(stats_of(&w).reserved, rounded);
-        fake.clear_status = FILCH_OK;
-        assert_ok(fl_place_take_as(&w.places, 1, bytes, flags, &block, &behind, &error));
-        assert_int_equal(stats_of(&w).reserved, 0);
-        give(&w, block, bytes, 0);
-    }
-    close_world(&w);
-}
-
-static void everything_is_counted(void **state)
-{
-    static const filch_arena kinds[] = {FILCH_ARENA_JEMALLOC, FILCH_ARENA_PAGES, FILCH_ARENA_PLAIN};
-    (void)state;
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        world w;
-        if (kinds[k] == FILCH_ARENA_JEMALLOC && !fl_slabs_are_there())
-            continue;
-        open_world(&w, kinds[k]);
-        void *a = take(&w, 1000), *b = take(&w, 3 * MIB);
-        filch_memory_stats stats = stats_of(&w);
-        assert_int_equal(stats.arena, kinds[k]);
-        assert_int_equal(stats.budget, BUDGET);
-        assert_int_equal(stats.requested, 1000 + 3 * MIB);
-        assert_int_equal(stats.takes, 2);
-        assert_int_equal(stats.gives, 0);
-        assert_true(stats.mapped >= stats.requested && stats.mapped <= BUDGET);
-        give(&w, a, 1000, 0);
-        give(&w, b, 3 * MIB, 0);
-        stats = stats_of(&w);
-        assert_int_equal(stats.requested, 0);
-        assert_int_equal(stats.requested_peak, 1000 + 3 * MIB);
-        assert_int_equal(stats.gives, 2);
-        assert_true(stats.mapped_peak >= stats.requested_peak);
-        close_world(&w);
-    }
-}
-
-static void an_arena_that_is_not_there_is_said(void **state)
-{
-    filch_error error = FILCH_ERROR_INIT;
-    world w;
-    (void)state;
-    open_world(&w, FILCH_ARENA_PAGES);
-    close_world(&w);
-    assert_ok(fl_tss_init(&w.core.worker));
-    w.core.settings.arena = FILCH_ARENA_POOL; /* the backend has none */
-    assert_int_equal(fl_places_init(&w.places, &w.core, w.devices, 2, 2, &error),
-                     FILCH_UNSUPPORTED);
-    assert_string_equal(error.text, "test:0: no arena of kind pool here");
-    fl_tss_fini(w.core.worker);
-    assert_int_equal(atomic_load(&w.host.live), 0);
-}
-
-/* --- Memory of the host's that is out --- */
-
-static void a_block_given_back_is_never_lost(void **state)
-{
-    (void)state;
-    for (int left = 0; left < 10; left++) {
-        world w;
-        void *blocks[100];
-        open_world(&w, FILCH_ARENA_PAGES);
-        for (int i = 0; i < 100; i++)
-            blocks[i] = take(&w, 4096 * (size_t)(1 + i));
-        atomic_store(&w.host.left, left);
-        atomic_store(&fake.reached, 50);
-        for (int i = 0; i < 100; i++) /* where it cannot be remembered it is waited for */
-            give(&w, blocks[i], 4096 * (size_t)(1 + i), marker((uint64_t)(i % 50)));
-        atomic_store(&w.host.left, -1);
-        assert_int_equal(stats_of(&w).requested, 0);
-        fl_place_trim(&w.places, 1, 0);
-        assert_int_equal(stats_of(&w).mapped, 0);
-        close_world(&w);
-    }
-    for (int left = 0; left < 12; left++) { /* opening */
-        world w;
-        open_world(&w, FILCH_ARENA_DEFAULT);
-        close_world(&w);
-        assert_ok(fl_tss_init(&w.core.worker));
-        atomic_store(&w.host.left, left);
-        if (fl_places_init(&w.places, &w.core, w.devices, 2, 2, NULL) == FILCH_OK)
-            fl_places_fini(&w.places);
-        fl_tss_fini(w.core.worker);
-        assert_int_equal(atomic_load(&w.host.live), 0);
-    }
-}
-
-/* --- Several threads --- */
-
-enum { THREADS = 4, ROUNDS = 4000, SIZES = 6, HELD = 6 };
-
-typedef struct worker {
-    world *w;
-    uint64_t stream;
-    _Atomic uint64_t *used; /* by all */
-    uint32_t beyond, refused;
-} worker;
-
-static int churn(void *arg)
-{
-    worker *k = arg;
-    void *blocks[HELD];
-    size_t sizes[HELD], count = 0;
-    fl_random r;
-    fl_random_init(&r, 11, k->stream);
-    (void)fl_tss_set(k->w->core.worker, k->stream < 2 ? k : NULL);
-    for (int i = 0; i < ROUNDS; i++) {
-        if (count < HELD && fl_random_below(&r, 2) == 0) {
-            size_t bytes = MIB << fl_random_below(&r, SIZES);
-            bool reserves = fl_random_below(&r, 4) == 0;
-            fl_marker behind;
-            if (reserves && fl_place_reserve(&k->w->places, 1, bytes, NULL) != FILCH_OK)
-                continue;
-            if (fl_place_take_as(&k->w->places, 1, bytes,
-                                 FL_TAKE_BEHIND | (reserves ? FL_TAKE_RESERVED : 0), &blocks[count],
-                                 &behind, NULL) == FILCH_OK) {
-                sizes[count++] = bytes;
-                k->beyond += atomic_fetch_add(k->used, bytes) + bytes > BUDGET;
-            } else {
-                k->refused++;
-                if (reserves)
-                    fl_place_unreserve(&k->w->places, 1, bytes);
-            }
-        } else if (count != 0) {
-            atomic_fetch_sub(k->used, sizes[--count]);
-            uint64_t now = atomic_fetch_add(&fake.reached, 1);
-            give(k->w, blocks[count], sizes[count], marker(now + fl_random_below(&r, 3)));
-        }
-        if (i % 512 == 0)
-            fl_place_trim(&k->w->places, 1, 8 * MIB);
-    }
-    while (count != 0) {
-        atomic_fetch_sub(k->used, sizes[--count]);
-        give(k->w, blocks[count], sizes[count], 0);
+    double *cell = call->views[0].ptr;
+    ++*cell;
+    atomic_store(args->ran_on, call->device + 1);
+    if (args->sets != NULL) {
+        atomic_store(args->sets, 1);
     }
     return 0;
 }
 
-static void threads_together_keep_the_budget(void **state)
+static void open_cores(const char *devices, uint64_t rows, uint64_t tile)
 {
-    world w;
-    _Atomic uint64_t used = 0;
-    worker workers[THREADS];
-    fl_thread threads[THREADS];
-    uint32_t refused = 0;
+    runtime = fixture_runtime(devices, FILCH_DRIVE_THREADS, NULL);
+    work = fixture_codelet(runtime, "work", run_work, sizeof(work_args));
+    cells = calloc(rows, sizeof *cells);
+    assert_non_null(cells);
+    data = fixture_vector(runtime, cells, sizeof *cells, rows, tile);
+}
+
+static void close_cores(void)
+{
+    assert_ok(filch_data_destroy(data));
+    assert_ok(filch_runtime_destroy(runtime));
+    free(cells);
+}
+
+static void add(filch_graph *graph, const work_args *args, const filch_access *accesses,
+                uint32_t count, uint32_t affinity)
+{
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = work;
+    desc.args = args;
+    desc.accesses = accesses;
+    desc.access_count = count;
+    desc.affinity = affinity;
+    assert_ok(filch_graph_add(graph, &desc, NULL));
+}
+
+/* The second device writes tile 0, the first device tile 1 after that; so the first device makes
+ * the last task ready, which needs both, and writes tile `main`. Returns where that ran, and how
+ * many tasks the job counts as away from their data. The second device alone has run short tasks
+ * only, so that by prediction nobody gains by a theft from it. */
+static uint32_t run_three(uint32_t main, uint32_t affinity, uint64_t *moved)
+{
+    _Atomic int is_written = 0;
+    _Atomic uint32_t ran_on[3] = {0};
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_job *job = NULL;
+    const work_args args[3] = {{.sets = &is_written, .ran_on = &ran_on[0]},
+                               {.waits_for = &is_written, .ran_on = &ran_on[1]},
+                               {.ran_on = &ran_on[2]}};
+    const filch_access first = fixture_access(data, 0, FILCH_READWRITE);
+    const filch_access second = fixture_access(data, 1, FILCH_READWRITE);
+    const filch_access both[2] = {main == 0 ? first : second,
+                                  fixture_access(data, 1 - main, FILCH_READ)};
+    add(graph, &args[0], &first, 1, 2);
+    add(graph, &args[1], &second, 1, 1);
+    add(graph, &args[2], both, 2, affinity);
+    assert_ok(filch_graph_submit(graph, NULL, &job));
+    assert_ok(filch_job_wait(job, 60));
+    filch_job_info info = {.size = sizeof info};
+    assert_ok(filch_job_stats(job, &info, NULL, 0));
+    *moved = info.moved;
+    assert_ok(filch_job_release(job));
+    assert_ok(filch_graph_destroy(graph));
+    return atomic_load(&ran_on[2]);
+}
+
+/* Where the system stops a core's thread for long, the other one may take its tasks: one round of
+ * many is enough. */
+static void a_ready_task_goes_to_the_core_with_its_data(void **state)
+{
     (void)state;
-    open_world(&w, FILCH_ARENA_DEFAULT);
-    for (size_t t = 0; t < THREADS; t++) {
-        workers[t] = (worker){.w = &w, .stream = t, .used = &used};
-        assert_ok(fl_thread_start(&threads[t], churn, &workers[t]));
+    uint64_t moved;
+    uint32_t there = 0;
+    open_cores("host:2", (uint64_t)CELLS * TILES, CELLS);
+    for (int round = 0; round < ROUNDS && there == 0; ++round) {
+        there += run_three(0, 0, &moved) == 2;
     }
-    for (size_t t = 0; t < THREADS; t++) {
-        fl_thread_join(threads[t]);
-        assert_int_equal(workers[t].beyond, 0);
-        refused += workers[t].refused;
+    assert_true(there > 0); /* none where the releaser keeps it */
+    close_cores();
+}
+
+static void the_callers_affinity_comes_first(void **state)
+{
+    (void)state;
+    uint64_t moved;
+    uint32_t there = 0, counted = 0;
+    open_cores("host:2", (uint64_t)CELLS * TILES, CELLS);
+    for (int round = 0; round < ROUNDS && (there == 0 || counted == 0); ++round) {
+        there += run_three(1, 2, &moved) == 2;
+        counted += moved != 0; /* tile 1 went from the first device to the second one */
     }
-    assert_true(refused > 0);
-    filch_memory_stats stats = stats_of(&w);
-    assert_int_equal(stats.requested, 0);
-    assert_int_equal(stats.reserved, 0);
-    assert_int_equal(stats.takes, stats.gives);
-    assert_true(stats.mapped_peak <= BUDGET);
-    atomic_fetch_add(&fake.reached, 10);
-    fl_place_trim(&w.places, 1, 0);
-    assert_int_equal(w.places.at[1].held, 0);
-    close_world(&w);
+    assert_true(there > 0);
+    assert_true(counted > 0);
+    close_cores();
+}
+
+/* --- Roots --- */
+
+static void run_graph(filch_graph *graph)
+{
+    filch_job *job = NULL;
+    assert_ok(filch_graph_submit(graph, NULL, &job));
+    assert_ok(filch_job_wait(job, 60));
+    assert_ok(filch_job_release(job));
+}
+
+static void hold(const filch_data *of, uint32_t tile, uint32_t core)
+{
+    fl_store_relaxed(&of->holders[tile], (uint16_t)(core + 1));
+}
+
+static uint32_t holder(const filch_data *of, uint32_t tile)
+{
+    return fl_load_relaxed(&of->holders[tile]) - 1u;
+}
+
+/* The core to which the root that uses the tile as its first access goes; nothing runs meanwhile.
+ */
+static uint32_t core_of_root(filch_graph *graph, uint32_t tile)
+{
+    fl_sched *sched = (fl_sched *)(void *)fl_core_of(runtime)->scheduler;
+    const uint32_t *begin = fl_place_roots(sched, graph);
+    uint32_t core = 0;
+    for (uint32_t d = 0; d < sched->count; ++d) {
+        for (uint32_t i = begin[d]; i < begin[d + 1]; ++i) {
+            core = graph->roots[i]->accesses[0].tile == tile ? d : core;
+        }
+    }
+    fl_place_restore(graph);
+    return core;
+}
+
+/* A task for each tile of the handle, run once, and thus sealed. */
+static filch_graph *roots_of(uint32_t tiles, _Atomic uint32_t *ran_on)
+{
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    for (uint32_t tile = 0; tile < tiles; ++tile) {
+        const filch_access access = fixture_access(data, tile, FILCH_READWRITE);
+        const work_args args = {.ran_on = ran_on};
+        add(graph, &args, &access, 1, 0);
+    }
+    run_graph(graph);
+    return graph;
+}
+
+static void roots_go_to_the_cores_with_their_data(void **state)
+{
+    (void)state;
+    _Atomic uint32_t ran_on;
+    open_cores("host:2", (uint64_t)CELLS * TILES, CELLS);
+    filch_graph *graph = roots_of(TILES, &ran_on);
+    for (uint32_t first = 0; first < 2; ++first) {
+        hold(data, 0, first);
+        hold(data, 1, 1 - first);
+        assert_int_equal(core_of_root(graph, 0), first);
+        assert_int_equal(core_of_root(graph, 1), 1 - first);
+    }
+    run_graph(graph); /* in any order, all of them */
+    assert_ok(filch_graph_destroy(graph));
+    close_cores();
+}
+
+/* A core gets no more than twice its share: who made all of the data does not do all of the work.
+ */
+static void one_core_does_not_get_all(void **state)
+{
+    (void)state;
+    enum { CORES = 4, ROOTS = 16 };
+    _Atomic uint32_t ran_on;
+    uint32_t there = 0;
+    open_cores("host:4@any", (uint64_t)CELLS * ROOTS, CELLS);
+    filch_graph *graph = roots_of(ROOTS, &ran_on);
+    for (uint32_t tile = 0; tile < ROOTS; ++tile) {
+        hold(data, tile, 2);
+    }
+    for (uint32_t tile = 0; tile < ROOTS; ++tile) {
+        there += core_of_root(graph, tile) == 2;
+    }
+    assert_true(there > ROOTS / CORES && there <= 2 * ROOTS / CORES + ROOTS / CORES + 1);
+    assert_ok(filch_graph_destroy(graph));
+    close_cores();
+}
+
+/* Homes are even; a few bytes are no reason to go elsewhere. */
+static void small_tiles_leave_roots_at_home(void **state)
+{
+    (void)state;
+    _Atomic uint32_t ran_on;
+    open_cores("host:2", TILES, 1);
+    filch_graph *graph = roots_of(TILES, &ran_on);
+    uint32_t home = core_of_root(graph, 0);
+    hold(data, 0, 1 - home);
+    assert_int_equal(core_of_root(graph, 0), home);
+    assert_ok(filch_graph_destroy(graph));
+    close_cores();
+}
+
+/* Of four tiles at one place one core holds two, of which one is the main tile, and the other core
+ * holds two: the next task goes to the other core, and whoever runs it holds all four. */
+static void come_together(const char *devices)
+{
+    enum { HANDLES = 4 };
+    _Atomic uint32_t ran_on;
+    double *more[HANDLES];
+    filch_data *handles[HANDLES];
+    filch_access all[HANDLES];
+    open_cores(devices, TILES, 1);
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    for (int h = 0; h < HANDLES; ++h) {
+        more[h] = calloc((size_t)CELLS * TILES, sizeof **more);
+        assert_non_null(more[h]);
+        handles[h] =
+            fixture_vector(runtime, more[h], sizeof **more, (uint64_t)CELLS * TILES, CELLS);
+        all[h] = fixture_access(handles[h], 0, h < HANDLES / 2 ? FILCH_READWRITE : FILCH_READ);
+        hold(handles[h], 0, 0);
+    }
+    const work_args args = {.ran_on = &ran_on};
+    add(graph, &args, all, HANDLES, 0);
+    run_graph(graph);
+    for (uint32_t core = 0; core < 2; ++core) {
+        for (int h = 0; h < HANDLES; ++h) {
+            hold(handles[h], 0, h < HANDLES / 2 ? core : 1 - core);
+        }
+        assert_int_equal(core_of_root(graph, 0), 1 - core);
+        run_graph(graph);
+        for (int h = 0; h < HANDLES; ++h) {
+            assert_int_equal(holder(handles[h], 0), atomic_load(&ran_on) - 1);
+        }
+    }
+    assert_ok(filch_graph_destroy(graph));
+    for (int h = 0; h < HANDLES; ++h) {
+        assert_ok(filch_data_destroy(handles[h]));
+        free(more[h]);
+    }
+    close_cores();
+}
+
+static void tiles_of_one_place_come_together(void **state)
+{
+    (void)state;
+    come_together("host:2");
+    come_together("host:4@any"); /* more cores than tiles */
+}
+
+/* A table that was written once and that all read draws no task to the core that wrote it. */
+static void a_table_that_all_read_draws_nobody(void **state)
+{
+    (void)state;
+    enum { TASKS = 64 };
+    _Atomic uint32_t ran_on;
+    double *table = calloc(CELLS, sizeof *table);
+    uint32_t drawn = 0;
+    assert_non_null(table);
+    open_cores("host:2", (uint64_t)TASKS * SMALL, SMALL);
+    filch_data *read = fixture_vector(runtime, table, sizeof *table, CELLS, CELLS);
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    const work_args args = {.ran_on = &ran_on};
+    for (uint32_t k = 0; k < TASKS; ++k) {
+        const filch_access accesses[] = {fixture_access(data, k, FILCH_WRITE),
+                                         fixture_access(read, 0, FILCH_READ)};
+        add(graph, &args, accesses, 2, 0);
+    }
+    hold(read, 0, 1);
+    run_graph(graph);
+    assert_int_equal(holder(read, 0), 1);
+    for (uint32_t k = 0; k < TASKS; ++k) {
+        hold(data, k, k % 2);
+    }
+    for (uint32_t k = 0; k < TASKS; ++k) {
+        drawn += core_of_root(graph, k) != k % 2;
+    }
+    assert_int_equal(drawn, 0);
+    assert_ok(filch_graph_destroy(graph));
+    assert_ok(filch_data_destroy(read));
+    free(table);
+    close_cores();
+}
+
+/* What a thief expects of a core is of the kind of task that the core is at. */
+static void each_kind_of_task_has_its_time(void **state)
+{
+    (void)state;
+    enum { KINDS = 3, APART = 8192 };
+    static char names[KINDS][APART];
+    size_t bytes = (sizeof(fl_worker) + _Alignof(fl_worker) - 1) / _Alignof(fl_worker);
+    fl_worker *w = aligned_alloc(_Alignof(fl_worker), bytes * _Alignof(fl_worker));
+    const filch_codelet *kinds[KINDS];
+    uint32_t known = 0;
+    assert_non_null(w);
+    memset(w, 0, sizeof *w);
+    for (size_t k = 0; k < KINDS; ++k) {
+        kinds[k] = (const filch_codelet *)(const void *)names[k];
+        fl_kind_turn(w, kinds[k]);
+        if (k == 1) { /* nothing is known of it yet */
+            assert_true(fl_bits_double(fl_load_relaxed(&w->queues.item_ns)) == 100);
+        }
+        fl_store_relaxed(&w->queues.item_ns, fl_double_bits(100.0 + (double)k));
+    }
+    fl_kind_turn(w, NULL); /* a gate */
+    assert_true(fl_bits_double(fl_load_relaxed(&w->queues.item_ns)) == 100.0 + KINDS - 1);
+    for (size_t k = 0; k < KINDS; ++k) {
+        fl_kind_turn(w, kinds[k]);
+        known += fl_bits_double(fl_load_relaxed(&w->queues.item_ns)) == 100.0 + (double)k;
+    }
+    assert_true(known >= 2); /* two may share a slot */
+    free(w);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_size_that_comes_back_is_kept_at_hand),
-        cmocka_unit_test(a_block_in_use_is_not_handed_out),
-        cmocka_unit_test(a_full_place_asks_the_driver),
-        cmocka_unit_test(what_is_promised_is_not_taken_by_others),
-        cmocka_unit_test(a_cap_and_a_trim_hand_back_what_is_unused),
-        cmocka_unit_test(zeroes_are_for_who_asks),
-        cmocka_unit_test(everything_is_counted),
-        cmocka_unit_test(an_arena_that_is_not_there_is_said),
-        cmocka_unit_test(a_block_given_back_is_never_lost),
-        cmocka_unit_test(threads_together_keep_the_budget),
+        cmocka_unit_test(roots_go_to_the_cores_with_their_data),
+        cmocka_unit_test(one_core_does_not_get_all),
+        cmocka_unit_test(small_tiles_leave_roots_at_home),
+        cmocka_unit_test(tiles_of_one_place_come_together),
+        cmocka_unit_test(each_kind_of_task_has_its_time),
+        cmocka_unit_test(a_table_that_all_read_draws_nobody),
+        cmocka_unit_test(a_ready_task_goes_to_the_core_with_its_data),
+        cmocka_unit_test(the_callers_affinity_comes_first),
     };
-
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

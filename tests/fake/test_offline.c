@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPUs that are withdrawn and taken back while jobs run: what is in flight ends, the rest is the
+/* GPUs that go offline and come back while jobs run: what is in flight ends, the rest is the
  * others', and results are right, wherever tiles are by then. On the fake driver. */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -363,7 +363,7 @@ static void results_are_right_when_polled(void **state)
     at_random("cuda,host:1", 3, NULL, FILCH_DRIVE_POLL);
 }
 
-/* Room for five of the twelve handles: tiles wait for memory as their device is withdrawn. */
+/* Room for five of the twelve handles: tiles wait for memory as their device goes offline. */
 static void results_are_right_in_little_memory(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a worker looks for the end of a tile that waited for copies: often while they are on their
+/* When a worker polls for the end of a tile that waited for copies: often while they are on their
  * way, and from then on as for any tile, however long they took. */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -15,10 +15,10 @@
 #include "jobs.h"
 
 /* Until it is known how long the tile takes; and rounds, of which one must do: the processors may
- * be others' for a while, which makes looks fewer, never more. */
+ * be others' for a while, which makes polls fewer, never more. */
 #define WARM_RUNS 8
 #define ROUNDS 100
-/* Once the copy is known to take long, a look every 2 ms was enough; each is two steps. */
+/* Once the copy is known to take long, a poll every 2 ms was enough; each is two steps. */
 #define SLOW_MS 40
 #define FAST_MS 3
 #define LOOKS_ON_THE_WAY 60
@@ -30,13 +30,13 @@ static void nap_ms(long ms)
     (void)nanosleep(&span, NULL);
 }
 
-/* Looks in so many milliseconds; 0: they were far longer. */
+/* Polls in so many milliseconds; 0: they were far longer. */
 static uint64_t looks_in(long ms)
 {
-    uint64_t begun = fl_time_now(), looks = fakecuda_count("cuEventQuery");
+    uint64_t begun = fl_time_now(), polls = fakecuda_count("cuEventQuery");
     nap_ms(ms);
-    looks = fakecuda_count("cuEventQuery") - looks;
-    return fl_time_now() - begun < 2 * (uint64_t)ms * 1000000 ? looks : 0;
+    polls = fakecuda_count("cuEventQuery") - polls;
+    return fl_time_now() - begun < 2 * (uint64_t)ms * 1000000 ? polls : 0;
 }
 
 /* What its worker did while a job's copy took SLOW_MS twice, and just after its tile began. */
@@ -56,7 +56,7 @@ static void run_round(filch_graph *made, uint64_t *on_the_way, uint64_t *since)
 }
 
 /* replay: runs after which the graph goes there as a whole; 0: never. */
-static void looks_are_many(bool is_pinned, const char *replay)
+static void polls_are_many(bool is_pinned, const char *replay)
 {
     uint64_t on_the_way = 0, since = 0;
     (void)setenv("FILCH_REPLAY", replay, 1);
@@ -69,7 +69,7 @@ static void looks_are_many(bool is_pinned, const char *replay)
         finish(submit(made), FILCH_OK);
     for (int r = 0; r < ROUNDS && (on_the_way < LOOKS_ON_THE_WAY || since < LOOKS_SINCE); r++)
         run_round(made, &on_the_way, &since);
-    print_message("%s: %llu looks on the way, %llu since\n", is_pinned ? "pinned" : "pageable",
+    print_message("%s: %llu polls on the way, %llu since\n", is_pinned ? "pinned" : "pageable",
                   (unsigned long long)on_the_way, (unsigned long long)since);
     assert_true(on_the_way >= LOOKS_ON_THE_WAY);
     assert_true(since >= LOOKS_SINCE);
@@ -82,7 +82,7 @@ static void copies_are_no_part_of_a_tiles_time(void **state)
 {
     (void)state;
     for (int way = 0; way < 4; way++)
-        looks_are_many(way % 2 != 0, way < 2 ? "0" : "4");
+        polls_are_many(way % 2 != 0, way < 2 ? "0" : "4");
 }
 
 /* With one mark for all, the host would see all end with the last one, when the device has nothing

@@ -3,7 +3,7 @@
  * nothing left to do. Times are worked out by hand where they can be; however devices pause and are
  * lost, each item counts once.
  *
- *     test_sim_spoil [CASES [SEED]] */
+ *     test_sim_speculate [CASES [SEED]] */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>

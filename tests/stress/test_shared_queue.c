@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cores of unlike speed at narrow graphs, which share the board: clients submit them again and
+/* Cores of unlike speed at narrow graphs, with a shared ready queue: clients submit them again and
  * again, cancel some, have some tasks fail, and some wait for a graph of their own, while cores are
  * withdrawn and taken back. A tile is a plain counter that every task which writes it raises, so a
  * task that is lost or runs twice shows in the sum, and two at once as a race under the thread
@@ -144,7 +144,7 @@ static int client_main(void *arg)
     return 0;
 }
 
-/* One core or two are away at times, never all. */
+/* One core or two are offline at times, never all. */
 static int change_main(void *arg)
 {
     fl_random random;
@@ -233,7 +233,7 @@ static void run(filch_drive drive)
 
 int main(int argc, char **argv)
 {
-    stress_begin(&f.stress, "board", argc, argv, 20000, 500000);
+    stress_begin(&f.stress, "shared_queue", argc, argv, 20000, 500000);
     run(FILCH_DRIVE_THREADS);
     run(FILCH_DRIVE_POLL);
     return stress_end(&f.stress);

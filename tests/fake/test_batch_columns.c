@@ -21,11 +21,11 @@
 static filch_runtime *runtime;
 
 /* A handle, and what it must hold. */
-typedef struct plate {
+typedef struct matrix {
     filch_data *data;
     uint64_t rows, cols;
     uint64_t cells[LONGEST * LONGEST], model[LONGEST * LONGEST];
-} plate;
+} matrix;
 
 static uint64_t *cell(const filch_view *view, uint64_t row, uint64_t col)
 {
@@ -81,7 +81,7 @@ static void stop(void)
     assert_int_equal(fakecuda_violations(), 0);
 }
 
-static void make(plate *p, uint64_t rows, uint64_t cols, uint64_t tile_rows, uint64_t tile_cols,
+static void make(matrix *p, uint64_t rows, uint64_t cols, uint64_t tile_rows, uint64_t tile_cols,
                  uint32_t flags)
 {
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
@@ -101,7 +101,7 @@ static void make(plate *p, uint64_t rows, uint64_t cols, uint64_t tile_rows, uin
 }
 
 /* Every tile is changed by a task, on the devices in turn. */
-static void bump_tiles(plate *p, filch_codelet *bumps, uint32_t devices)
+static void bump_tiles(matrix *p, filch_codelet *bumps, uint32_t devices)
 {
     filch_tiling tiling = {.size = sizeof tiling};
     filch_graph *graph = NULL;
@@ -127,7 +127,7 @@ static void bump_tiles(plate *p, filch_codelet *bumps, uint32_t devices)
             p->model[c * LONGEST + r]++;
 }
 
-static void mix_columns(const plate *from, plate *to, filch_codelet *mixes)
+static void mix_columns(const matrix *from, matrix *to, filch_codelet *mixes)
 {
     const filch_batch_access accesses[] = {
         {.data = from->data, .mode = FILCH_READ, .map = FILCH_MAP_WHOLE},
@@ -155,7 +155,7 @@ static void mix_columns(const plate *from, plate *to, filch_codelet *mixes)
         }
 }
 
-static void check(plate *p)
+static void check(matrix *p)
 {
     assert_ok(filch_data_acquire(p->data, FILCH_READ));
     assert_memory_equal(p->cells, p->model, sizeof p->cells);
@@ -172,7 +172,7 @@ static void any_tiling_will_do(void **state)
         uint64_t rows, cols, tile_rows, tile_cols;
     } shapes[] = {{8, 4, 4, 4},   {8, 4, 3, 0}, {8, 4, 3, 1}, {9, 12, 2, 5},
                   {20, 20, 7, 3}, {5, 1, 2, 0}, {1, 9, 0, 2}, {8, 2, 0, 0}};
-    static plate from, to;
+    static matrix from, to;
     (void)state;
     for (size_t d = 0; d < DEVICES; d++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
@@ -202,7 +202,7 @@ static void any_tiling_will_do(void **state)
 /* A part of it is on a device at once. */
 static void memory_may_be_short(void **state)
 {
-    static plate from, to;
+    static matrix from, to;
     filch_memory_stats stats = {.size = sizeof stats};
     (void)state;
     for (size_t d = 0; d < DEVICES; d++) {

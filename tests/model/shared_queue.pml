@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime/sched/decide/shared_queue.c and driver.c: the board and sleep. Two workers have never looked at the board.
- * A third thread has a graph's tasks go there, and puts one there behind a gate. The task is for the
- * fast worker; the slow one leaves it. Whoever finds nothing, or leaves what is there, says so under
- * the lock, and sleeps until it is woken. The task that stays there while both sleep is an invalid end
- * state.
+/* runtime/sched/decide/shared_queue.c and driver.c: the shared ready queue and sleep. Two workers
+ * have never looked at the queue. A third thread has a graph's tasks go there, and puts one there
+ * behind a gate. The task is for the fast worker; the slow one leaves it. Whoever finds nothing, or
+ * leaves what is there, says so under the lock, and sleeps until it is woken. The task that stays
+ * there while both sleep is an invalid end state.
  *
  * Each of these must be found out: */
-/* broken: BROKEN_TELL */ /* nobody is told when the first graph's tasks go to the board */
+/* broken: BROKEN_TELL */ /* nobody is told when the first graph's tasks go to the shared queue */
 /* broken: BROKEN_LOOK */ /* a worker does not look again after it has announced that it is idle */
 /* broken: BROKEN_WAIT */ /* a worker that finds nothing does not say so */
 

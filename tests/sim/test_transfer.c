@@ -2,7 +2,7 @@
 /* Theft between memories on the virtual clock: what is stolen has to be brought, which takes time
  * over links, and counts once these were measured.
  *
- *     test_sim_freight [CASES [SEED]] */
+ *     test_sim_transfer [CASES [SEED]] */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loss report of jobs on GPUs: copies that are waited for, tiles that are lost, and parts that
+/* Where the time of jobs on GPUs goes: copies that are waited for, failed work, and parts that
  * add up. How long things take is known only from below. */
 #define _GNU_SOURCE
 #include <setjmp.h>

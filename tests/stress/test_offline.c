@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices are withdrawn and taken back at random while batches and graphs run, some of whose tasks
+/* Devices go offline and come back at random while batches and graphs run, some of whose tasks
  * wait for jobs of their own, reduce, or are cancelled: each item is done exactly once, or skipped
  * by a cancellation, and every job ends, as at least now and then somebody is there. A job is an
  * operation. */
@@ -247,7 +247,7 @@ static int owner_main(void *arg)
 
 /* --- Who is there --- */
 
-/* Every device is withdrawn at times, all of them too, but never for long. */
+/* Every device is offline at times, all of them too, but never for long. */
 static void come_and_go(fl_random *random, uint64_t jobs)
 {
     bool is_away[DEVICES] = {false};
@@ -279,7 +279,7 @@ static filch_codelet *codelet(const char *name, filch_host_fn host)
     return made;
 }
 
-/* Once nobody works, each withdrawn device says so. */
+/* Once nobody works, each offline device says so. */
 static void expect_quiet(filch_drive drive)
 {
     for (uint32_t d = 0; d < DEVICES; ++d) {
@@ -329,7 +329,7 @@ static void run(bench_policy policy, fl_random *random, uint64_t jobs)
 int main(int argc, char **argv)
 {
     fl_random random;
-    stress_begin(&f.stress, "away", argc, argv, 1400, 70000);
+    stress_begin(&f.stress, "offline", argc, argv, 1400, 70000);
     fl_random_init(&random, f.stress.seed, 0);
     static const bench_policy policies[] = {BENCH_POLICY_STEAL,       BENCH_POLICY_STATIC,
                                             BENCH_POLICY_CENTRAL,     BENCH_POLICY_GUIDED,

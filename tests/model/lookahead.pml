@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking ahead, runtime/sched/decide/lookahead.c: a task with two predecessors, of which each worker has one,
- * through three runs of its graph. Either worker may put the task behind them, or find it ready by a
- * hint, fresh or stale, or as the task that it just made ready. The second predecessor may fail.
+/* Look-ahead, runtime/sched/decide/lookahead.c: a task with two predecessors, of which each worker
+ * has one, through three runs of its graph. Either worker may put the task behind them, or find it
+ * ready by a hint, fresh or stale, or as the task that it just made ready. The second predecessor
+ * may fail.
  *
  * In each run the task is run or skipped exactly once; it is run only behind predecessors that were
  * begun in this run and do not fail; and it is left as the next run needs it. Marks tell runs apart

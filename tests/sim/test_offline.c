@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices that are withdrawn and taken back, by the host or as their description says: what waits
+/* Devices that go offline and come back, by the host or as their description says: what waits
  * goes to the others under every policy, what nobody else can do waits, and the time that it all
  * takes is what the devices that are there need. */
 #include <math.h>
@@ -82,7 +82,7 @@ static void test_returns(void **state)
     assert_true((double)outcome.devices[1].items <= (bound - 0.03) * 1e9);
 }
 
-/* A batch that begins while it is away gives it no share, but is robbed by it when it is back. */
+/* A batch that begins while it is offline gives it no share, and is robbed by it later. */
 static void test_later_job(void **state)
 {
     static const char text[] = PAIR(", \"leaves_at\": 0.01, \"returns_at\": 0.6");
@@ -92,7 +92,7 @@ static void test_later_job(void **state)
         sim_open_machine(&world, text, (bench_policy)policy);
         filch_codelet *codelet = sim_codelet(&world, NULL, NULL, NULL);
         sim_batch(&world, codelet, UNITS / 4, 0, &outcome);
-        assert_true(outcome.info.seconds < 0.3); /* it is away as this ends */
+        assert_true(outcome.info.seconds < 0.3); /* it is offline as this ends */
         sim_batch(&world, codelet, UNITS / 10, 0, &outcome);
         assert_int_equal(outcome.info.done, UNITS / 10);
         assert_int_equal(outcome.devices[1].tiles, 0);

@@ -190,7 +190,7 @@ static void run_one(field *f, uint64_t version)
 int main(int argc, char **argv)
 {
     field f;
-    stress_begin(&s, "spoil", argc, argv, 600, 60000);
+    stress_begin(&s, "speculate", argc, argv, 600, 60000);
     fl_random_init(&f.random, s.seed, 0);
     for (int i = 0; i < ITEMS; ++i) {
         out[i] = UINT64_MAX;
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
         filch_data_destroy(f.out) != FILCH_OK || filch_runtime_destroy(f.runtime) != FILCH_OK) {
         stress_fail(&s, "the end", 0);
     }
-    printf("spoil: %" PRIu64 " naps, %" PRIu64 " chunks begun again, %" PRIu64
+    printf("speculate: %" PRIu64 " naps, %" PRIu64 " chunks begun again, %" PRIu64
            " of them for good; %" PRIu64 " jobs failed, %" PRIu64 " cancelled\n",
            fl_load_relaxed(&slept), restarts, won, failed, cancelled);
     if (s.operations >= 600 &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loss report on the host's devices: misuse, and what must hold whatever the machine does
+/* Where time goes on the host's devices: misuse, and what must hold whatever the machine does
  * meanwhile. How long things take is known only from below. */
 #define _GNU_SOURCE
 #include "fixture.h"

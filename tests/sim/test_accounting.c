@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loss report on the virtual clock, to the nanosecond: each kind of loss in a schedule that is
+/* Where time goes on the virtual clock, to the nanosecond: each kind of loss in a schedule that is
  * known by hand, and parts that add up whatever the schedule is. */
 #include <math.h>
 #include <stdio.h>

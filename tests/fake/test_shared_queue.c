@@ -210,7 +210,7 @@ static void graphs_share_slices(void **state)
     stop();
 }
 
-/* Once no job has tasks on the board, ready tasks are not asked about it. */
+/* Once no job has tasks in the shared queue, ready tasks are not asked about it. */
 static void nothing_stays_of_it(void **state)
 {
     filch_device_stats stats[SLICES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The virtual clock's agenda against a plain table. */
+/* The virtual clock's event queue against a plain table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
