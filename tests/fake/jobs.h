@@ -10,14 +10,11 @@
 #include <time.h>
 
 #include "make.h"
-#include "patience.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=copy,sum,hold,bump"
 #ifndef N
 #define N 64
 #endif
-/* Nothing here takes as long. */
-#define SOON PATIENCE
 
 static filch_runtime *runtime;
 static __attribute__((unused)) uint64_t x[N], y[N], z[N];
@@ -130,24 +127,12 @@ static inline filch_codelet *on_gpu(const char *entry)
 
 static inline filch_codelet *on_host(const char *name, filch_host_fn fn)
 {
-    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-    filch_codelet *codelet = NULL;
-    desc.name = name;
-    desc.host = fn;
-    assert_ok(filch_codelet_create(runtime, &desc, &codelet));
-    return codelet;
+    return host_codelet_of(runtime, name, fn);
 }
 
 static inline filch_data *handle_with(uint64_t *at, uint32_t flags)
 {
-    filch_data_desc desc = FILCH_DATA_DESC_INIT;
-    filch_data *data = NULL;
-    desc.ptr = at;
-    desc.element = sizeof *at;
-    desc.rows = N;
-    desc.flags = flags;
-    assert_ok(filch_data_create(runtime, &desc, &data));
-    return data;
+    return vector_of(runtime, at, N, 0, flags);
 }
 
 static inline filch_data *handle(uint64_t *at)
@@ -157,9 +142,7 @@ static inline filch_data *handle(uint64_t *at)
 
 static inline filch_graph *graph(void)
 {
-    filch_graph *made = NULL;
-    assert_ok(filch_graph_create(runtime, NULL, &made));
-    return made;
+    return graph_of(runtime);
 }
 
 /* Up to three accesses: those before the last are read, the last is used as `mode` says. */
@@ -178,19 +161,6 @@ static inline void add(filch_graph *to, filch_codelet *codelet, filch_access_mod
     }
     accesses[desc.access_count - 1].mode = mode;
     assert_ok(filch_graph_add(to, &desc, NULL));
-}
-
-static inline filch_job *submit(filch_graph *from)
-{
-    filch_job *job = NULL;
-    assert_ok(filch_graph_submit(from, NULL, &job));
-    return job;
-}
-
-static inline void finish(filch_job *job, filch_status result)
-{
-    assert_int_equal(filch_job_wait(job, SOON), result);
-    assert_ok(filch_job_release(job));
 }
 
 static inline void set(uint64_t *at, uint64_t value)

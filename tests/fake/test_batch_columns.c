@@ -16,7 +16,6 @@
 #define IMAGE "FAKECUBIN arch=90 entry=mix,bump"
 #define DRIVER "{\"devices\": [{\"count\": 2}], \"links\": [{\"from\": 0, \"to\": 1}]}"
 #define LONGEST 20 /* a handle's leading dimension, and columns */
-#define SOON 60.0
 
 static filch_runtime *runtime;
 

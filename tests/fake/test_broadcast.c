@@ -14,14 +14,12 @@
 #include <time.h>
 
 #include "make.h"
-#include "patience.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=take,make,hold"
 #define GPUS 4
 #define ROWS 96
 #define COLS 64
 #define BYTES ((uint64_t)ROWS * COLS * sizeof(uint64_t))
-#define SOON PATIENCE
 #define JOINED "{\"devices\": [{\"count\": 4}]}"
 #define APART                                      \
     "{\"devices\": [{\"count\": 4}], \"links\": [" \
@@ -161,28 +159,9 @@ static void stop(void)
     assert_int_equal(fakecuda_violations(), 0);
 }
 
-static filch_job *submit(filch_graph *graph)
-{
-    filch_job *job = NULL;
-    assert_ok(filch_graph_submit(graph, NULL, &job));
-    return job;
-}
-
-static void finish(filch_job *job, filch_status result)
-{
-    filch_error error = FILCH_ERROR_INIT;
-    filch_status status = filch_job_wait(job, SOON);
-    if (status != result && filch_job_error(job, &error) == FILCH_OK)
-        fail_msg("%s", error.text);
-    assert_int_equal(status, result);
-    assert_ok(filch_job_release(job));
-}
-
 static filch_graph *graph(void)
 {
-    filch_graph *made = NULL;
-    assert_ok(filch_graph_create(runtime, NULL, &made));
-    return made;
+    return graph_of(runtime);
 }
 
 static void add(filch_graph *to, filch_codelet *what, uint32_t device, uint32_t row, uint32_t col,

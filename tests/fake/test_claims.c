@@ -77,8 +77,8 @@ static void settle(int device)
     assert_int_equal(cuDevicePrimaryCtxRelease_v2(device), FL_CUDA_SUCCESS);
 }
 
-static filch_graph *graph_of(filch_codelet *codelet, filch_data *data, filch_access_mode mode,
-                             uint32_t device)
+static filch_graph *graph_with(filch_codelet *codelet, filch_data *data, filch_access_mode mode,
+                               uint32_t device)
 {
     const filch_access access = {.data = data, .mode = mode};
     filch_graph *made = graph();
@@ -95,14 +95,14 @@ static filch_graph *graph_of(filch_codelet *codelet, filch_data *data, filch_acc
 static filch_job *start_one(filch_codelet *codelet, filch_data *data, filch_access_mode mode,
                             uint32_t device)
 {
-    return submit(graph_of(codelet, data, mode, device));
+    return submit(graph_with(codelet, data, mode, device));
 }
 
 /* One task, of which nothing is left. */
 static void run_one(filch_codelet *codelet, filch_data *data, filch_access_mode mode,
                     uint32_t device, filch_status result)
 {
-    filch_graph *made = graph_of(codelet, data, mode, device);
+    filch_graph *made = graph_with(codelet, data, mode, device);
     finish(submit(made), result);
     assert_ok(filch_graph_destroy(made));
 }

@@ -17,11 +17,9 @@
 #include "fake.h"
 #include "make.h"
 #include "memory/tiles/replica.h"
-#include "patience.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=set,scratch,halt"
 #define KIB ((uint64_t)1024)
-#define SOON PATIENCE
 
 static filch_runtime *runtime;
 
@@ -90,22 +88,12 @@ static filch_codelet *on_gpu(const char *entry)
 
 static filch_data *handle(uint64_t *at, uint64_t tiles, uint64_t tile, uint32_t flags)
 {
-    filch_data_desc desc = FILCH_DATA_DESC_INIT;
-    filch_data *made = NULL;
-    desc.ptr = at;
-    desc.element = sizeof *at;
-    desc.rows = tiles * tile;
-    desc.tile_rows = tile;
-    desc.flags = flags;
-    assert_ok(filch_data_create(runtime, &desc, &made));
-    return made;
+    return vector_of(runtime, at, tiles * tile, tile, flags);
 }
 
 static filch_graph *graph(void)
 {
-    filch_graph *made = NULL;
-    assert_ok(filch_graph_create(runtime, NULL, &made));
-    return made;
+    return graph_of(runtime);
 }
 
 static void add(filch_graph *to, filch_codelet *codelet, uint32_t device,
@@ -118,24 +106,6 @@ static void add(filch_graph *to, filch_codelet *codelet, uint32_t device,
     desc.affinity = device + 1;
     desc.args = &value;
     assert_ok(filch_graph_add(to, &desc, NULL));
-}
-
-static filch_job *submit(filch_graph *from)
-{
-    filch_job *job = NULL;
-    assert_ok(filch_graph_submit(from, NULL, &job));
-    return job;
-}
-
-static void finish(filch_job *job, filch_status expected)
-{
-    filch_error error = FILCH_ERROR_INIT;
-    filch_status status = filch_job_wait(job, SOON);
-    if (status != expected) {
-        (void)filch_job_error(job, &error);
-        fail_msg("%s: %s", filch_status_name(status), error.text);
-    }
-    assert_ok(filch_job_release(job));
 }
 
 /* A job of one task that sets a handle of one tile. */

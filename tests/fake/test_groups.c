@@ -13,14 +13,12 @@
 #include <string.h>
 
 #include "make.h"
-#include "patience.h"
 #include "random.h"
 
 enum { HANDLES = 3, TILES = 3, TILE = 16, N = TILES * TILE, TASKS = 60, RUNS = 3, CASES = 12 };
 enum { LARGE = 2048 }; /* elements of a tile */
 
 #define IMAGE "FAKECUBIN arch=90 entry=spread,blend,zero,gather"
-#define SOON PATIENCE
 
 static filch_runtime *runtime;
 static filch_codelet *spread, *blend, *zero, *gather;
@@ -172,23 +170,6 @@ static step random_step(fl_random *random)
     return s;
 }
 
-static filch_job *submit(filch_graph *graph)
-{
-    filch_job *job = NULL;
-    assert_ok(filch_graph_submit(graph, NULL, &job));
-    return job;
-}
-
-static void finish(filch_job *job)
-{
-    filch_error error = FILCH_ERROR_INIT;
-    if (filch_job_wait(job, SOON) != FILCH_OK) {
-        (void)filch_job_error(job, &error);
-        fail_msg("the job failed or hangs: %s", error.text);
-    }
-    assert_ok(filch_job_release(job));
-}
-
 static void check_bytes(uint32_t flags)
 {
     for (int h = 0; h < HANDLES; h++) {
@@ -212,7 +193,7 @@ static void run_closed(fl_random *random, uint32_t flags)
         add_step(graph, &steps[i]);
     }
     for (int run = 0; run < RUNS; run++) {
-        finish(submit(graph));
+        finish(submit(graph), FILCH_OK);
         for (int i = 0; i < TASKS; i++)
             play_step(&steps[i]);
         check_bytes(flags);
@@ -233,7 +214,7 @@ static void run_open(fl_random *random, uint32_t flags)
         play_step(&s);
     }
     assert_ok(filch_graph_close(graph));
-    finish(job);
+    finish(job, FILCH_OK);
     check_bytes(flags);
     assert_ok(filch_graph_destroy(graph));
 }
@@ -346,7 +327,7 @@ static void a_combination_needs_room_for_two(void **state)
         for (int i = 0; i < 10 && d == 1; i++)
             assert_ok(add_reducing_to(graph, gpu_spread, to));
         for (int run = 0; run < RUNS && d == 1; run++)
-            finish(submit(graph));
+            finish(submit(graph), FILCH_OK);
         for (int i = 0; i < TILE; i++)
             assert_int_equal(large[i], d == 0 ? 0 : RUNS * 10 * 3 * (shadows[0][i] + 1));
         assert_ok(filch_graph_destroy(graph));
@@ -375,7 +356,7 @@ static void a_reduction_needs_its_neutral_element_where_it_runs(void **state)
     assert_non_null(strstr(error.text, "neutral element"));
     for (int i = 0; i < 10; i++)
         assert_ok(add_reducing(graph, gpu_spread));
-    finish(submit(graph));
+    finish(submit(graph), FILCH_OK);
     for (int i = 0; i < TILE; i++)
         assert_int_equal(buffers[1][i], shadows[1][i] + 10 * 3 * (shadows[0][i] + 1));
     assert_ok(filch_graph_destroy(graph));

@@ -14,13 +14,11 @@
 #include <time.h>
 
 #include "make.h"
-#include "patience.h"
 #include "random.h"
 
 #define IMAGE "FAKECUBIN arch=90 entry=product,churn,shift,fold"
 #define FAKE \
     "{\"kernel_ns\": 2000, \"devices\": [{\"count\": 3}], \"links\": [{\"from\": 0, \"to\": 1}]}"
-#define SOON PATIENCE
 #define KIB ((uint64_t)1024)
 
 static filch_runtime *runtime;
@@ -125,33 +123,18 @@ static filch_codelet *codelet(const char *entry, filch_host_fn host)
 
 static filch_codelet *on_host(const char *name, filch_host_fn fn)
 {
-    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-    filch_codelet *made = NULL;
-    desc.name = name;
-    desc.host = fn;
-    assert_ok(filch_codelet_create(runtime, &desc, &made));
-    return made;
+    return host_codelet_of(runtime, name, fn);
 }
 
 /* Tiles of `tile` elements, one after the other. */
 static filch_data *handle(uint64_t *at, uint64_t tiles, uint64_t tile, uint32_t flags)
 {
-    filch_data_desc desc = FILCH_DATA_DESC_INIT;
-    filch_data *data = NULL;
-    desc.ptr = at;
-    desc.element = sizeof *at;
-    desc.rows = tiles * tile;
-    desc.tile_rows = tile;
-    desc.flags = flags;
-    assert_ok(filch_data_create(runtime, &desc, &data));
-    return data;
+    return vector_of(runtime, at, tiles * tile, tile, flags);
 }
 
 static filch_graph *graph(void)
 {
-    filch_graph *made = NULL;
-    assert_ok(filch_graph_create(runtime, NULL, &made));
-    return made;
+    return graph_of(runtime);
 }
 
 static void add(filch_graph *to, filch_codelet *runs, const filch_access *accesses, uint32_t count)
@@ -163,22 +146,10 @@ static void add(filch_graph *to, filch_codelet *runs, const filch_access *access
     assert_ok(filch_graph_add(to, &desc, NULL));
 }
 
-static filch_job *submit(filch_graph *from)
-{
-    filch_job *job = NULL;
-    assert_ok(filch_graph_submit(from, NULL, &job));
-    return job;
-}
-
-static void finish(filch_job *job, filch_device_stats *stats, uint32_t count)
+static void finish_with(filch_job *job, filch_device_stats *stats, uint32_t count)
 {
     filch_job_info info = {.size = sizeof info};
-    filch_error error = FILCH_ERROR_INIT;
-    filch_status status = filch_job_wait(job, SOON);
-    if (status != FILCH_OK) {
-        (void)filch_job_error(job, &error);
-        fail_msg("%s: %s", filch_status_name(status), error.text);
-    }
+    await_result(job, FILCH_OK);
     if (stats != NULL)
         assert_ok(filch_job_stats(job, &info, stats, count));
     assert_ok(filch_job_release(job));
@@ -240,7 +211,7 @@ static void products_larger_than_memory_are_right(void **state)
             filch_data *dc = handle(c, PANELS * PANELS, CELL, flags);
             filch_graph *made = product_graph(codelet("product", product), da, db, dc);
             for (int round = 0; round < 3; round++) {
-                finish(submit(made), NULL, 0);
+                finish_with(submit(made), NULL, 0);
                 assert_ok(filch_data_acquire(dc, FILCH_READ));
                 check_product(a, b, c);
                 assert_ok(filch_data_release(dc));
@@ -300,7 +271,7 @@ static void little_more_is_moved_than_has_to_be(void **state)
         filch_data *da = handle(a, PANELS, PANEL, 0), *db = handle(b, PANELS, PANEL, 0);
         filch_data *dc = handle(c, PANELS * PANELS, CELL, 0);
         filch_graph *made = product_graph(codelet("product", NULL), da, db, dc);
-        finish(submit(made), &stats, 1);
+        finish_with(submit(made), &stats, 1);
         check_product(a, b, c);
         /* While the last tiles of a column run, the next one's panel is brought: room for one. */
         assert_true(stats.bytes_in <= least_bytes(room - 1) * 6 / 5);
@@ -375,7 +346,7 @@ static void write_over_what_left(void)
         (void)product(&call);
     }
     filch_device_stats stats[3] = {0};
-    finish(submit(made), stats, 3);
+    finish_with(submit(made), stats, 3);
     /* There is room for one tile beside what fills the memory: the seeds, or one of these. */
     assert_in_range(stats[0].bytes_evicted, (OVER - 1) * OVER_TILE * sizeof *at,
                     OVER * OVER_TILE * sizeof *at);
@@ -419,7 +390,7 @@ static void tiles_that_need_most_of_the_memory_take_turns(void **state)
                 (void)churn(&call);
             }
         filch_device_stats stats[2] = {0};
-        finish(submit(made), stats, 2);
+        finish_with(submit(made), stats, 2);
         assert_memory_equal(at, kept, (uint64_t)MANY * LARGE * sizeof *at);
         /* What is in the memory at the end of a round is used first in the next. */
         uint64_t saved = stats[0].bytes_evicted + stats[1].bytes_evicted;
@@ -447,7 +418,7 @@ static void batch(filch_codelet *runs, const filch_batch_access *accesses, uint3
     desc.accesses = accesses;
     desc.access_count = count;
     assert_ok(filch_batch_submit(runtime, &desc, NULL, &job));
-    finish(job, NULL, 0);
+    finish_with(job, NULL, 0);
 }
 
 static const char *const batch_devices[] = {"cuda:0", "cuda", "cuda:0/88+24", "cuda:0,host:1"};

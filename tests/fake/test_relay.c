@@ -16,7 +16,6 @@
 
 #include "fake.h"
 #include "make.h"
-#include "patience.h"
 #include "random.h"
 #include "runtime.h"
 
@@ -28,7 +27,7 @@
 #define JOINED GPUS "true}]}"
 #define IMAGE "FAKECUBIN arch=90 entry=bump,copy,spread"
 
-enum { ROWS = 512, COLS = 256, GAP = 7, DEVICES = 3, GONE = 700, SOON = PATIENCE_S };
+enum { ROWS = 512, COLS = 256, GAP = 7, DEVICES = 3, GONE = 700 };
 #define BYTES ((uint64_t)ROWS * COLS * sizeof(uint64_t))
 /* Of links between GPUs, so that a tile has a dozen pieces and more. */
 #define FAST 2e9
@@ -161,19 +160,9 @@ static filch_job *begin(uint32_t device, filch_data *from, filch_data *to, filch
     return job;
 }
 
-static void end(filch_job *job, filch_status wanted)
-{
-    filch_error error = FILCH_ERROR_INIT;
-    filch_status status = filch_job_wait(job, SOON);
-    if (status != wanted && filch_job_error(job, &error) == FILCH_OK)
-        print_message("%s\n", error.text);
-    assert_int_equal(status, wanted);
-    assert_ok(filch_job_release(job));
-}
-
 static void run(uint32_t device, filch_data *from, filch_data *to, filch_access_mode mode)
 {
-    end(begin(device, from, to, mode), FILCH_OK);
+    finish(begin(device, from, to, mode), FILCH_OK);
 }
 
 static void fails_with(filch_job *job, const char *device)
@@ -271,7 +260,7 @@ static void what_was_measured_goes_over_the_gpu_between(void **state)
         assert_int_equal(stats[d].bytes_peer, d == 0 ? 0 : BYTES);
         assert_int_equal(stats[d].bytes_in + stats[d].bytes_out, 0);
     }
-    end(job, FILCH_OK);
+    finish(job, FILCH_OK);
     went(OVER_GPU_1);
     ended_in(tiles.to, y);
     assert_true(memory_of(1).requested_peak > 0);
@@ -390,7 +379,7 @@ static void those_who_are_short_of_memory_wait_for_rings(void **state)
             add_random(graphs[0], data, &random, wanted);
         filch_job *job = NULL;
         assert_ok(filch_graph_submit(graphs[0], NULL, &job));
-        end(job, FILCH_OK);
+        finish(job, FILCH_OK);
         uint64_t peer = fakecuda_bytes(0, 1) + fakecuda_bytes(1, 0) + fakecuda_bytes(1, 2) +
                         fakecuda_bytes(2, 1);
         /* By parts where what three or four tiles leave is enough for a ring. */
@@ -434,7 +423,7 @@ static void chunks_come_over_the_gpu_between(void **state)
         assert_ok(filch_graph_add(graph, &task, NULL));
     }
     assert_ok(filch_graph_submit(graph, NULL, &job));
-    end(job, FILCH_OK);
+    finish(job, FILCH_OK);
     run(2, NULL, other, FILCH_WRITE);
     const filch_batch_access accesses[] = {
         {.data = from, .mode = FILCH_READ, .map = FILCH_MAP_AFFINE, .scale = 1},
@@ -444,7 +433,7 @@ static void chunks_come_over_the_gpu_between(void **state)
     batch.accesses = accesses;
     batch.access_count = 2;
     assert_ok(filch_batch_submit(runtime, &batch, NULL, &job));
-    end(job, FILCH_OK);
+    finish(job, FILCH_OK);
     is_bumped(y, ROWS);
     assert_int_equal(fakecuda_bytes(-1, 2), 0);
     assert_in_range(fakecuda_bytes(1, 2), BYTES / 4, BYTES / 2);
@@ -583,7 +572,7 @@ static void a_relay_that_is_lost_later_is_not_missed(void **state)
     }
     fakecuda_release();
     fails_with(loses, "cuda:1");
-    end(through, FILCH_OK);
+    finish(through, FILCH_OK);
     went(OVER_GPU_1);
     ended_in(tiles.to, y);
     stop();

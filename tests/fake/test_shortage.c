@@ -325,14 +325,7 @@ static uint64_t wide_room[WIDES * WIDE], wide_model[WIDES * WIDE];
 
 static filch_data *wide_handle(void)
 {
-    filch_data_desc desc = FILCH_DATA_DESC_INIT;
-    filch_data *made = NULL;
-    desc.ptr = wide_room;
-    desc.element = sizeof *wide_room;
-    desc.rows = (uint64_t)WIDES * WIDE;
-    desc.tile_rows = WIDE;
-    assert_ok(filch_data_create(runtime, &desc, &made));
-    return made;
+    return vector_of(runtime, wide_room, (uint64_t)WIDES * WIDE, WIDE, 0);
 }
 
 /* A random task, of the small ones or of the large ones, wherever it is wanted. */

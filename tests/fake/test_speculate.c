@@ -102,15 +102,7 @@ static int fill(const filch_call *call)
 
 static filch_data *vector(uint64_t *at, uint32_t flags)
 {
-    filch_data_desc desc = FILCH_DATA_DESC_INIT;
-    filch_data *data = NULL;
-    desc.ptr = at;
-    desc.element = sizeof *at;
-    desc.rows = ITEMS;
-    desc.tile_rows = GRAIN;
-    desc.flags = flags;
-    assert_ok(filch_data_create(runtime, &desc, &data));
-    return data;
+    return vector_of(runtime, at, ITEMS, GRAIN, flags);
 }
 
 static void set_gate(int g, uint32_t at, int code)

@@ -27,14 +27,7 @@ static filch_task add_copy(filch_graph *to, filch_codelet *copies, const filch_a
 
 static filch_data *tiled(uint64_t *at, uint32_t tiles)
 {
-    filch_data_desc desc = FILCH_DATA_DESC_INIT;
-    filch_data *data = NULL;
-    desc.ptr = at;
-    desc.element = sizeof *at;
-    desc.rows = (uint64_t)N * tiles;
-    desc.tile_rows = N;
-    assert_ok(filch_data_create(runtime, &desc, &data));
-    return data;
+    return vector_of(runtime, at, (uint64_t)N * tiles, N, 0);
 }
 
 typedef struct copying {

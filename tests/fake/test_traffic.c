@@ -63,21 +63,12 @@ static filch_codelet *codelet(const char *entry, filch_host_fn host)
 
 static filch_data *handle(uint64_t *at, uint32_t flags)
 {
-    filch_data_desc desc = FILCH_DATA_DESC_INIT;
-    filch_data *data = NULL;
-    desc.ptr = at;
-    desc.element = sizeof *at;
-    desc.rows = N;
-    desc.flags = flags;
-    assert_ok(filch_data_create(runtime, &desc, &data));
-    return data;
+    return vector_of(runtime, at, N, 0, flags);
 }
 
 static filch_graph *graph(void)
 {
-    filch_graph *made = NULL;
-    assert_ok(filch_graph_create(runtime, NULL, &made));
-    return made;
+    return graph_of(runtime);
 }
 
 static void add(filch_graph *to, filch_codelet *doubles, uint32_t device, filch_data *from,
@@ -94,11 +85,11 @@ static void add(filch_graph *to, filch_codelet *doubles, uint32_t device, filch_
 }
 
 /* What the devices say of the job, which must succeed; their sum is what the job says. */
-static void finish(filch_job *job, filch_device_stats *stats)
+static void finish_with(filch_job *job, filch_device_stats *stats)
 {
     filch_job_info info = {.size = sizeof info};
     uint64_t sum = 0;
-    assert_ok(filch_job_wait(job, PATIENCE));
+    await_result(job, FILCH_OK);
     memset(stats, 0, DEVICES * sizeof *stats);
     assert_ok(filch_job_stats(job, &info, stats, DEVICES));
     for (uint32_t d = 0; d < DEVICES; d++)
@@ -111,7 +102,7 @@ static void run(filch_graph *of, filch_device_stats *stats)
 {
     filch_job *job = NULL;
     assert_ok(filch_graph_submit(of, NULL, &job));
-    finish(job, stats);
+    finish_with(job, stats);
 }
 
 static void expect(const filch_device_stats *stats, uint64_t in, uint64_t out, uint64_t peer)
@@ -195,7 +186,7 @@ static void a_batch_counts_its_chunks(void **state)
     desc.accesses = accesses;
     desc.access_count = 2;
     assert_ok(filch_batch_submit(runtime, &desc, NULL, &job));
-    finish(job, stats);
+    finish_with(job, stats);
     for (int d = 0; d < 2; d++)
         expect(&stats[d], stats[d].items * sizeof *x, stats[d].items * sizeof *y, 0);
     assert_int_equal(stats[0].items + stats[1].items, N);
@@ -232,7 +223,7 @@ static void older_callers_get_what_they_know(void **state)
     assert_ok(filch_job_stats(job, &info, (filch_device_stats *)(void *)newer, 2));
     assert_int_equal(info.bytes, 2 * BYTES);
     assert_int_equal(info.evicted, 18);
-    finish(job, stats);
+    finish_with(job, stats);
     assert_memory_equal(&old[0], &stats[0], sizeof old[0]);
     assert_memory_equal(&old[1], &stats[1], sizeof old[1]);
     assert_memory_equal(&newer[0], &stats[0], sizeof newer[0]);
