@@ -460,7 +460,7 @@ static void start_under(uint32_t policy, const char *devices, const char *arena)
     static const char *const names[] = {"steal",  "steal",       "central",
                                         "guided", "round-robin", "earliest"};
     static bench_policy_room compared;
-    filch_config config = FILCH_CONFIG_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_policy_desc desc = FILCH_POLICY_DESC_INIT;
     desc.steal = rob_nobody;
     bench_policy_choose(bench_policy_find(names[policy]), &compared, &config);
