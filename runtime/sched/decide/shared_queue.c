@@ -446,7 +446,8 @@ bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict,
     fl_timeline_update(w);
     /* The job's tasks come first, regardless of rank: an unrelated task might wait in turn. */
     if (fl_shared_find(&board->tasks, w, fl_may_run_of, job, &spot) ||
-        (!is_strict && fl_shared_find(&board->tasks, w, fl_may_run_waiting, NULL, &spot))) {
+        (!is_strict && !fl_worker_is_offline(w) &&
+         fl_shared_find(&board->tasks, w, fl_may_run_waiting, NULL, &spot))) {
         task = take_for(w, now(w->sched), true, spot);
     }
     set_waiting(board, w->index, task == NULL);

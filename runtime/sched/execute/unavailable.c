@@ -365,7 +365,7 @@ bool fl_offline_pick(fl_worker *w, fl_item *item)
         return fl_worker_pick(w, item);
     }
     for (fl_task *task; (task = fl_claimed_take_if(w, ends_here)) != NULL;) {
-        fl_worker_take(w, task, false, item);
+        fl_worker_take(w, task, task->is_poisoned, item);
         if (fl_item_admit(w, item)) {
             return true;
         }

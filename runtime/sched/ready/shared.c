@@ -17,7 +17,7 @@ bool fl_may_run_of(const fl_worker *w, const fl_task *task, const void *job)
 bool fl_may_run_waiting(const fl_worker *w, const fl_task *task, const void *user)
 {
     (void)user;
-    return task->predecessors != 0 && !fl_worker_is_offline(w) && fl_worker_can_run(w, task);
+    return task->predecessors != 0 && fl_worker_can_run(w, task);
 }
 
 bool fl_shared_find(const fl_ranked_lists *lists, const fl_worker *w, fl_may_fn may,
