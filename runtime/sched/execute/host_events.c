@@ -86,10 +86,10 @@ fl_act fl_host_events_step(fl_worker *w, fl_act act)
     if (is_new || t >= polling->look_at) {
         any = look(w, polling, &moved);
         polling->since = moved ? t : polling->since;
-        uint64_t nap = (t - polling->since) / 8;
-        nap = nap < FL_EVENTS_LEAST_NS  ? FL_EVENTS_LEAST_NS
-              : nap < FL_EVENTS_MOST_NS ? nap
-                                        : FL_EVENTS_MOST_NS;
+        uint64_t nap = (t - polling->since) / FL_POLL_OF_WAIT;
+        nap = nap < FL_EVENTS_LEAST_NS ? FL_EVENTS_LEAST_NS
+              : nap < FL_POLL_MOST_NS  ? nap
+                                       : FL_POLL_MOST_NS;
         polling->look_at = t + nap;
     }
     if (act != FL_ACT_WAIT) {

@@ -83,12 +83,12 @@ uint64_t fl_poll_interval_next(const fl_worker *w)
     if (end > t) {
         const fl_speed *speed = fl_codelet_speed(fl_item_codelet(&flight->item), w->index);
         bool is_known = flight->item.work <= FL_POLL_GROWTH * fl_speed_most_work(speed);
-        uint64_t most = (t - begun) / FL_POLL_SLEEPS;
-        uint64_t always = is_known ? FL_POLL_SLEEP_NS : FL_POLL_BLIND_NS;
+        uint64_t most = (t - begun) / FL_POLL_OF_WAIT;
+        uint64_t always = is_known ? FL_POLL_MOST_NS : FL_POLL_BLIND_NS;
         most = most > always ? most : always;
         nap = end - t < most ? end - t : most;
     } else {
-        nap = (t - end) / (flight->expected > 0 ? FL_POLL_OF_LATE : FL_POLL_OF_UNKNOWN);
+        nap = (t - end) / (flight->expected > 0 ? FL_POLL_OF_LATE : FL_POLL_OF_WAIT);
         /* A nap costs the host as much time as an item of a few microseconds. */
         nap = nap > least ? nap : least;
         nap = nap > FL_POLL_NS ? nap : FL_POLL_NS;

@@ -319,63 +319,59 @@
       "Runs before a graph is made: making it costs as much as 7 to 10 runs (6 us a node).")
 
 /* Polling, naps, spinning */
-#define FL_TUNING_POLLING(X)                                                                      \
-    X(uint32_t, FL_POLL_EARLY_NS, 5000u, "ns", "measured: docs/performance.md",                   \
-      "A worker wakes so long before the predicted end of an item.")                              \
-    X(uint32_t, FL_POLL_NS, 2000u, "ns", "measured: docs/performance.md",                         \
-      "Least time between two polls then.")                                                       \
-    X(uint32_t, FL_POLL_MOST_NS, 2000000u, "ns", "rule of thumb",                                 \
-      "Largest time between two polls.")                                                          \
-    X(uint32_t, FL_POLL_OF_ITEM, 64, "parts", "rule of thumb",                                    \
-      "Part of the time it has polled by which the next poll is later.")                          \
-    X(uint32_t, FL_POLL_OF_LATE, 4, "parts", "rule of thumb",                                     \
-      "Part of the time an item is late after which it is polled again.")                         \
-    X(uint32_t, FL_POLL_OF_UNKNOWN, 8, "parts", "rule of thumb",                                  \
-      "Part of the time since the launch, of an item of unknown duration.")                       \
-    X(uint32_t, FL_POLL_SLEEP_NS, 2000000u, "ns", "rule of thumb",                                \
-      "Longest sleep beside items in flight: a prediction may be far too long.")                  \
-    X(uint32_t, FL_POLL_BLIND_NS, 50000u, "ns", "rule of thumb",                                  \
-      "The same where no item so large was ever measured.")                                       \
-    X(uint32_t, FL_POLL_SLEEPS, 8, "parts", "rule of thumb",                                      \
-      "Part of the time since the launch that a sleep lasts at most.")                            \
-    X(uint32_t, FL_POLL_GROWTH, 2, "ratio", "rule of thumb",                                      \
-      "An item of more than so many times the work of any timed item may take any time.")         \
-    X(uint32_t, FL_SPIN_NAPS, 4, "parts", "rule of thumb",                                        \
-      "Beside a busy device a sleep longer than this part of the spinning time is not spun.")     \
-    X(uint32_t, FL_SPIN_GPU, 5u, "parts", "measured: docs/performance.md",                        \
-      "Part of FILCH_SPIN_US that a GPU's worker spins.")                                         \
-    X(uint32_t, FL_TIMER_SLACK_NS, 1000u, "ns", "rule of thumb",                                  \
-      "Slack of the timers of a GPU's worker.")                                                   \
-    X(double, FL_SEARCH_LEAST_NS, 500.0, "ns", "measured: docs/performance.md",                   \
-      "Least time between two looks of a searching core: each look takes cache lines from cores " \
-      "that work.")                                                                               \
-    X(double, FL_SEARCH_MOST_NS, 4000.0, "ns", "measured: docs/performance.md",                   \
-      "Largest first time between two looks; else the time of a task.")                           \
-    X(uint32_t, FL_SEARCH_GROWTH, 4u, "ratio", "rule of thumb",                                   \
-      "Largest growth of that time, doubled after each look in vain.")                            \
-    X(uint32_t, FL_EVENTS_LEAST_NS, 10000u, "ns", "rule of thumb",                                \
-      "Least time between two polls of the host's events: an eighth of the time waited.")         \
-    X(uint32_t, FL_EVENTS_MOST_NS, 2000000u, "ns", "rule of thumb",                               \
-      "Largest time between two polls of the host's events.")                                     \
-    X(uint32_t, FL_POLL_MODE_NAP_NS, 100000u, "ns", "rule of thumb",                              \
-      "Sleep of a wait in poll mode that finds nothing to run.")                                  \
-    X(uint32_t, FL_NAP_LEAST_NS, 50000u, "ns", "rule of thumb",                                   \
-      "Shortest sleep of an idle worker while jobs run.")                                         \
-    X(uint32_t, FL_NAP_MOST_NS, 10000000u, "ns", "rule of thumb",                                 \
-      "Longest sleep of an idle worker while jobs run.")                                          \
-    X(uint32_t, FL_NAP_LATE, 256u, "parts", "rule of thumb",                                      \
-      "Part by which each such sleep is longer on a virtual clock.")                              \
-    X(uint32_t, FL_NAP_FETCH_NS, 5000u, "ns", "rule of thumb",                                    \
-      "Sleep of a host's worker between looks whether operands have come.")                       \
-    X(uint32_t, FL_NAP_STALL_NS, 20000u, "ns", "rule of thumb",                                   \
-      "Time until an item without memory is tried again.")                                        \
-    X(uint32_t, FL_NAP_OFFLINE_NS, 20000u, "ns", "rule of thumb",                                 \
-      "Time between looks at copies that an offline device waits for.")                           \
-    X(uint32_t, FL_ARRIVAL_NS, 50000u, "ns", "rule of thumb",                                     \
-      "Longest time between two polls for copies that ready tasks or items in flight wait for.")  \
-    X(uint32_t, FL_LAUNCHES_A_LOOK, 64u, "launches", "measured: docs/performance.md",             \
-      "Launches after which earlier items are probably over.")                                    \
-    X(uint32_t, FL_LAUNCHES_A_CLOCK, 8u, "launches", "measured: docs/performance.md",             \
+#define FL_TUNING_POLLING(X)                                                                       \
+    X(uint32_t, FL_POLL_EARLY_NS, 5000u, "ns", "measured: docs/performance.md",                    \
+      "A worker wakes so long before the predicted end of an item.")                               \
+    X(uint32_t, FL_POLL_NS, 2000u, "ns", "measured: docs/performance.md",                          \
+      "Least time between two polls then.")                                                        \
+    X(uint32_t, FL_POLL_MOST_NS, 2000000u, "ns", "rule of thumb",                                  \
+      "Largest time between two polls, of items in flight and of the host's events: a prediction " \
+      "may be far too long.")                                                                      \
+    X(uint32_t, FL_POLL_OF_ITEM, 64, "parts", "rule of thumb",                                     \
+      "Part of the time it has polled by which the next poll is later.")                           \
+    X(uint32_t, FL_POLL_OF_LATE, 4, "parts", "rule of thumb",                                      \
+      "Part of the time an item is late after which it is polled again.")                          \
+    X(uint32_t, FL_POLL_OF_WAIT, 8, "parts", "rule of thumb",                                      \
+      "Part of the time waited after which the next poll is due where no prediction helps: no "    \
+      "time is known, a sleep is long, or the host's events are awaited.")                         \
+    X(uint32_t, FL_POLL_BLIND_NS, 50000u, "ns", "rule of thumb",                                   \
+      "The same where no item so large was ever measured.")                                        \
+    X(uint32_t, FL_POLL_GROWTH, 2, "ratio", "rule of thumb",                                       \
+      "An item of more than so many times the work of any timed item may take any time.")          \
+    X(uint32_t, FL_SPIN_NAPS, 4, "parts", "rule of thumb",                                         \
+      "Beside a busy device a sleep longer than this part of the spinning time is not spun.")      \
+    X(uint32_t, FL_SPIN_GPU, 5u, "parts", "measured: docs/performance.md",                         \
+      "Part of FILCH_SPIN_US that a GPU's worker spins.")                                          \
+    X(uint32_t, FL_TIMER_SLACK_NS, 1000u, "ns", "rule of thumb",                                   \
+      "Slack of the timers of a GPU's worker.")                                                    \
+    X(double, FL_SEARCH_LEAST_NS, 500.0, "ns", "measured: docs/performance.md",                    \
+      "Least time between two looks of a searching core: each look takes cache lines from cores "  \
+      "that work.")                                                                                \
+    X(double, FL_SEARCH_MOST_NS, 4000.0, "ns", "measured: docs/performance.md",                    \
+      "Largest first time between two looks; else the time of a task.")                            \
+    X(uint32_t, FL_SEARCH_GROWTH, 4u, "ratio", "rule of thumb",                                    \
+      "Largest growth of that time, doubled after each look in vain.")                             \
+    X(uint32_t, FL_EVENTS_LEAST_NS, 10000u, "ns", "rule of thumb",                                 \
+      "Least time between two polls of the host's events.")                                        \
+    X(uint32_t, FL_POLL_MODE_NAP_NS, 100000u, "ns", "rule of thumb",                               \
+      "Sleep of a wait in poll mode that finds nothing to run.")                                   \
+    X(uint32_t, FL_NAP_LEAST_NS, 50000u, "ns", "rule of thumb",                                    \
+      "Shortest sleep of an idle worker while jobs run.")                                          \
+    X(uint32_t, FL_NAP_MOST_NS, 10000000u, "ns", "rule of thumb",                                  \
+      "Longest sleep of an idle worker while jobs run.")                                           \
+    X(uint32_t, FL_NAP_LATE, 256u, "parts", "rule of thumb",                                       \
+      "Part by which each such sleep is longer on a virtual clock.")                               \
+    X(uint32_t, FL_NAP_FETCH_NS, 5000u, "ns", "rule of thumb",                                     \
+      "Sleep of a host's worker between looks whether operands have come.")                        \
+    X(uint32_t, FL_NAP_STALL_NS, 20000u, "ns", "rule of thumb",                                    \
+      "Time until an item without memory is tried again.")                                         \
+    X(uint32_t, FL_NAP_OFFLINE_NS, 20000u, "ns", "rule of thumb",                                  \
+      "Time between looks at copies that an offline device waits for.")                            \
+    X(uint32_t, FL_ARRIVAL_NS, 50000u, "ns", "rule of thumb",                                      \
+      "Longest time between two polls for copies that ready tasks or items in flight wait for.")   \
+    X(uint32_t, FL_LAUNCHES_A_LOOK, 64u, "launches", "measured: docs/performance.md",              \
+      "Launches after which earlier items are probably over.")                                     \
+    X(uint32_t, FL_LAUNCHES_A_CLOCK, 8u, "launches", "measured: docs/performance.md",              \
       "Launches for which the clock is read once.")
 
 /* Time accounting */
