@@ -309,8 +309,8 @@ static fl_act wait_virtual(fl_worker *w)
 {
     uint64_t t = fl_worker_clock(w);
     w->idle.wake_at = w->device->backend->lane->next_event(w->device, t);
-    if (w->pipeline.writing_back != FL_NO_FLIGHT && w->idle.wake_at > t + FL_ARRIVAL_NS) {
-        w->idle.wake_at = t + FL_ARRIVAL_NS;
+    if (w->pipeline.writing_back != FL_NO_FLIGHT && w->idle.wake_at > t + FL_POLL_BLIND_NS) {
+        w->idle.wake_at = t + FL_POLL_BLIND_NS;
     }
     return FL_ACT_WAIT;
 }
@@ -339,7 +339,7 @@ static fl_act wait_computing(fl_worker *w)
         /* Tasks in the locality window may be waiting for a copy, which ends independently of
          * items. */
         if (w->offload != NULL && w->offload->window_count != 0 && is_fetching(w)) {
-            uint64_t arrival = fl_worker_clock(w) + FL_ARRIVAL_NS;
+            uint64_t arrival = fl_worker_clock(w) + FL_POLL_BLIND_NS;
             w->idle.wake_at = arrival < w->idle.wake_at ? arrival : w->idle.wake_at;
         }
     }

@@ -72,7 +72,7 @@ uint64_t fl_poll_interval_next(const fl_worker *w)
     begun = later(flight->launched, begun);
     if (!has_arrived(w, flight, t)) {
         nap = later((t - begun) / FL_POLL_OF_LATE, FL_POLL_NS);
-        return t + (nap < FL_ARRIVAL_NS ? nap : FL_ARRIVAL_NS);
+        return t + (nap < FL_POLL_BLIND_NS ? nap : FL_POLL_BLIND_NS);
     }
     begun = later(begun, flight->arrived);
     uint64_t least = (uint64_t)flight->expected / FL_POLL_OF_ITEM;

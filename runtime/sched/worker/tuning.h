@@ -335,7 +335,8 @@
       "Part of the time waited after which the next poll is due where no prediction helps: no "    \
       "time is known, a sleep is long, or the host's events are awaited.")                         \
     X(uint32_t, FL_POLL_BLIND_NS, 50000u, "ns", "rule of thumb",                                   \
-      "The same where no item so large was ever measured.")                                        \
+      "Longest time between two polls for an end that nothing predicts: of copies, and of items "  \
+      "larger than every timed item.")                                                             \
     X(uint32_t, FL_POLL_GROWTH, 2, "ratio", "rule of thumb",                                       \
       "An item of more than so many times the work of any timed item may take any time.")          \
     X(uint32_t, FL_SPIN_NAPS, 4, "parts", "rule of thumb",                                         \
@@ -367,8 +368,6 @@
       "Time until an item without memory is tried again.")                                         \
     X(uint32_t, FL_NAP_OFFLINE_NS, 20000u, "ns", "rule of thumb",                                  \
       "Time between looks at copies that an offline device waits for.")                            \
-    X(uint32_t, FL_ARRIVAL_NS, 50000u, "ns", "rule of thumb",                                      \
-      "Longest time between two polls for copies that ready tasks or items in flight wait for.")   \
     X(uint32_t, FL_LAUNCHES_A_LOOK, 64u, "launches", "measured: docs/performance.md",              \
       "Launches after which earlier items are probably over.")                                     \
     X(uint32_t, FL_LAUNCHES_A_CLOCK, 8u, "launches", "measured: docs/performance.md",              \
