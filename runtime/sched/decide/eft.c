@@ -162,7 +162,7 @@ static bool find(const fl_worker *w, uint64_t t, fl_eft_choice *choice)
         return true;
     }
     if (is_free) {
-        double ns = fmax(fl_cost_of_any(w, first) / FL_EFT_LOOKS_OF_TASK, FL_LOOK_AGAIN_NS);
+        double ns = fmax(fl_cost_of_any(w, first) / FL_LOOK_AGAIN_OF_TIME, FL_LOOK_AGAIN_NS);
         choice->look_at = t + (uint64_t)fmin(ns, 0x1p60);
     }
     choice->is_held = true;

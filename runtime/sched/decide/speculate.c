@@ -210,7 +210,7 @@ static bool is_turn(fl_worker *w, const fl_prey *prey)
     const fl_ledger *ledger = &w->ledger;
     bool is_idle = fl_load_relaxed(&ledger->kind) != FL_SPELL_ON;
     uint64_t t = now(w), since = is_idle ? fl_load_relaxed(&ledger->idle_since) : t;
-    uint64_t at = since + (uint64_t)(FL_RESTART_LEFT_FOR * here);
+    uint64_t at = since + (uint64_t)(here / FL_LOOK_AGAIN_OF_TIME);
     if (t >= at) {
         return true;
     }

@@ -655,7 +655,7 @@ void fl_launch_item(fl_worker *w, const fl_item *picked)
 void fl_launch_stalled(fl_worker *w, bool any)
 {
     fl_item item = w->stall.stalled;
-    if (!any && fl_worker_clock(w) - w->stall.stalled_at < FL_NAP_STALL_NS) {
+    if (!any && fl_worker_clock(w) - w->stall.stalled_at < FL_LOOK_AGAIN_NS) {
         return;
     }
     if (FL_UNLIKELY(w->stall.piece != 0 && w->stall.piece < item.hi - item.lo)) {

@@ -382,7 +382,7 @@ static void look_at_copies(const fl_worker *w)
  * wake-up time never sleeps. */
 static uint64_t stall_look_at(const fl_worker *w)
 {
-    return (w->ready.is_dividing ? fl_worker_clock(w) : w->stall.stalled_at) + FL_NAP_STALL_NS;
+    return (w->ready.is_dividing ? fl_worker_clock(w) : w->stall.stalled_at) + FL_LOOK_AGAIN_NS;
 }
 
 /* Ends a step; no further item can be put on the device now. any: an item was launched or landed.

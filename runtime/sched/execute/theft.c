@@ -55,7 +55,7 @@ static void watch(fl_worker *w, uint32_t victim, uint64_t at, uint64_t t)
 static void refuse(fl_worker *w, uint32_t victim, double ns_left, fl_refusal why)
 {
     uint64_t t = fl_clock_now(&w->sched->core->clock);
-    double ns = ns_left / 4 > FL_LOOK_AGAIN_NS ? ns_left / 4 : FL_LOOK_AGAIN_NS;
+    double ns = fmax(ns_left / FL_LOOK_AGAIN_OF_TIME, FL_LOOK_AGAIN_NS);
     fl_ledger_refuse(&w->ledger, why);
     watch(w, victim, t + (uint64_t)ns, t);
 }

@@ -90,8 +90,9 @@
 
 /* Predictions */
 #define FL_TUNING_PREDICTIONS(X)                                                                  \
-    X(double, FL_LOOK_AGAIN_NS, 20000.0, "ns", "rule of thumb",                                   \
-      "Least time until a choice that was refused is looked at again.")                           \
+    X(uint32_t, FL_LOOK_AGAIN_NS, 20000u, "ns", "rule of thumb",                                  \
+      "Least time until a worker looks again at a choice that was refused, at an item without "   \
+      "memory, or at copies that an offline device waits for.")                                   \
     X(double, FL_TIE, 1e-12, "of the time", "rounding of doubles",                                \
       "Finishes that differ by less are equal.")                                                  \
     X(double, FL_WORK_USUAL_NS, 1000.0, "ns a unit", "estimate",                                  \
@@ -124,9 +125,9 @@
       "Largest number of urgent tasks that one choice weighs.")                                   \
     X(uint32_t, FL_EFT_MOST_SLACK, 16u, "tasks", "a bound on the time of one decision",           \
       "Tasks with slack that one choice weighs, from the least urgent on.")                       \
-    X(double, FL_EFT_LOOKS_OF_TASK, 4.0, "of the time", "rule of thumb",                          \
-      "A device that took no task looks again after one so many-th of the time the task would "   \
-      "have taken.")                                                                              \
+    X(double, FL_LOOK_AGAIN_OF_TIME, 4.0, "parts", "rule of thumb",                               \
+      "A device that left work to another device looks again after one so many-th of the time "   \
+      "that the work takes.")                                                                     \
     X(double, FL_EFT_FOLLOWED_NS, 10000000.0, "ns", "measured: docs/performance.md",              \
       "A GPU's task shorter than this has the next task behind it: microseconds pass between an " \
       "end that the host sees and a launch.")                                                     \
@@ -305,8 +306,6 @@
       "Time to begin a backup run, and to copy a few cache lines home.")                \
     X(double, FL_RESTART_FASTER, 0.5, "of the time", "rule of thumb",                   \
       "A device leaves a chunk to another that needs less than this part of its time.") \
-    X(double, FL_RESTART_LEFT_FOR, 0.25, "of the time", "rule of thumb",                \
-      "Time for which it leaves the chunk, of its own.")                                \
     X(uint32_t, FL_RESTART_REFUSED_NS, 1000000u, "ns", "rule of thumb",                 \
       "Time until a device that refused a backup run is asked again.")                  \
     X(double, FL_GRAPH_LONGEST_NS, 50000.0, "ns", "measured: docs/performance.md",      \
@@ -364,10 +363,6 @@
       "Part by which each such sleep is longer on a virtual clock.")                               \
     X(uint32_t, FL_NAP_FETCH_NS, 5000u, "ns", "rule of thumb",                                     \
       "Sleep of a host's worker between looks whether operands have come.")                        \
-    X(uint32_t, FL_NAP_STALL_NS, 20000u, "ns", "rule of thumb",                                    \
-      "Time until an item without memory is tried again.")                                         \
-    X(uint32_t, FL_NAP_OFFLINE_NS, 20000u, "ns", "rule of thumb",                                  \
-      "Time between looks at copies that an offline device waits for.")                            \
     X(uint32_t, FL_LAUNCHES_A_LOOK, 64u, "launches", "measured: docs/performance.md",              \
       "Launches after which earlier items are probably over.")                                     \
     X(uint32_t, FL_LAUNCHES_A_CLOCK, 8u, "launches", "measured: docs/performance.md",              \
