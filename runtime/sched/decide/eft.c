@@ -130,8 +130,8 @@ static bool find_spare(const fl_worker *w, const fl_outlay *outlay, fl_ranked_sp
 static bool tries(const fl_worker *w, fl_eft_choice *choice)
 {
     double mean = fl_worker_mean_ns(w), once = w->theft.explore.best;
-    choice->explores = once > 0 && mean >= FL_EXPLORE_ONCE_FASTER * once &&
-                       fl_explore_is_due(w, mean) && find_any(w, true, &choice->spot);
+    choice->explores = once > 0 && mean >= FL_FASTER * once && fl_explore_is_due(w, mean) &&
+                       find_any(w, true, &choice->spot);
     return choice->explores;
 }
 

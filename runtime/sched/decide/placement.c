@@ -36,7 +36,7 @@ bool fl_worker_is_outdone(const fl_worker *w, const fl_worker *other, const fl_t
     }
     double before = (double)waiting * fl_worker_mean_ns(other);
     return own > FL_LEFT_FROM_NS && theirs > 0 &&
-           FL_LEFT_IF_FASTER * fl_cost_finish(before, 0, theirs, 0) < own;
+           FL_FASTER * fl_cost_finish(before, 0, theirs, 0) < own;
 }
 
 /* Finds a faster device for a task. A core would keep a successor of a completed task. Further

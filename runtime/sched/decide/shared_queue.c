@@ -75,7 +75,7 @@ static bool has_unlike_scores(const fl_sched *sched)
         least = fmin(least, sched->scores[d]);
         most = fmax(most, sched->scores[d]);
     }
-    return most >= FL_UNLIKE * least;
+    return most >= FL_SLOW_FROM * least;
 }
 
 filch_status fl_shared_queue_open(fl_sched *sched)
@@ -213,7 +213,7 @@ static bool is_unlike_at(const fl_sched *sched, const fl_task *task, bool *is_kn
         }
     }
     *is_known = known > 1;
-    return most >= FL_UNLIKE * least;
+    return most >= FL_SLOW_FROM * least;
 }
 
 /* Judges whether tasks are too short for weighing; then any worker with a free slot takes the most

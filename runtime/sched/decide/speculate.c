@@ -203,7 +203,7 @@ static bool is_turn(fl_worker *w, const fl_prey *prey)
                         : 0;
         least = ns > 0 ? fmin(least, ns) : least;
     }
-    if (least >= FL_RESTART_FASTER * here) {
+    if (FL_FASTER * least >= here) {
         return true;
     }
     /* Relaxed: the worker is the only writer. */

@@ -22,8 +22,8 @@ double fl_explore_mean(fl_worker *w, const fl_item *item, double mean, double ns
 {
     fl_explore *trial = &w->theft.explore;
     trial->at = item->start + item->ns;
-    trial->is_suspected = trial->is_on && (double)item->ns < FL_EXPLORE_FASTER * mean;
-    if (trial->is_suspected && ns < FL_EXPLORE_FASTER * mean) {
+    trial->is_suspected = trial->is_on && FL_FASTER * (double)item->ns < mean;
+    if (trial->is_suspected && FL_FASTER * ns < mean) {
         trial->is_suspected = false;
         trial->after = 0; /* the slow estimate was wrong */
         mean = ns;

@@ -74,19 +74,18 @@
       "A speed holds for items of up to so many times more, or less, work than showed it.")
 
 /* Exploration of devices measured slow */
-#define FL_TUNING_EXPLORATION(X)                                                                \
-    X(double, FL_EXPLORE_ITEMS, 64.0, "items", "rule of thumb",                                 \
-      "A slow device is tried again after so many times the time of one item there, at least.") \
-    X(double, FL_EXPLORE_LEAST_NS, 1000000.0, "ns", "rule of thumb",                            \
-      "Least time between two explorations.")                                                   \
-    X(double, FL_EXPLORE_GROWTH, 64.0, "ratio", "rule of thumb",                                \
-      "Largest growth of the time between two explorations that found nothing.")                \
-    X(double, FL_EXPLORE_FASTER, 0.5, "of the mean", "rule of thumb",                           \
-      "An exploration found a device faster if the task took less than this part of the mean.") \
-    X(uint32_t, FL_EXPLORE_SETTLED, 4u, "samples", "rule of thumb",                             \
-      "Samples from which a mean tells anything.")                                              \
-    X(double, FL_EXPLORE_ONCE_FASTER, 2.0, "ratio", "rule of thumb",                            \
-      "A device is explored that once was so many times as fast as it is.")
+#define FL_TUNING_EXPLORATION(X)                                                                 \
+    X(double, FL_EXPLORE_ITEMS, 64.0, "items", "rule of thumb",                                  \
+      "A slow device is tried again after so many times the time of one item there, at least.")  \
+    X(double, FL_EXPLORE_LEAST_NS, 1000000.0, "ns", "rule of thumb",                             \
+      "Least time between two explorations.")                                                    \
+    X(double, FL_EXPLORE_GROWTH, 64.0, "ratio", "rule of thumb",                                 \
+      "Largest growth of the time between two explorations that found nothing.")                 \
+    X(double, FL_FASTER, 2.0, "ratio", "rule of thumb",                                          \
+      "A device is clearly faster, so that tasks and chunks are left to it, or faster than its " \
+      "mean, so that it is explored, where it takes less than one so many-th of the time.")      \
+    X(uint32_t, FL_EXPLORE_SETTLED, 4u, "samples", "rule of thumb",                              \
+      "Samples from which a mean tells anything.")
 
 /* Predictions */
 #define FL_TUNING_PREDICTIONS(X)                                                                  \
@@ -135,8 +134,6 @@
       "Tasks in flight a lane then.")                                                             \
     X(double, FL_SHARED_QUEUE_LEAST_NS, 6000.0, "ns", "measured: docs/performance.md",            \
       "Tasks measured shorter are not weighed: an empty task of a GPU measures nearly as much.")  \
-    X(double, FL_UNLIKE, 1.5, "ratio", "rule of thumb",                                           \
-      "Devices are unlike where one takes so many times as long as another.")                     \
     X(uint32_t, FL_ALIKE_TASKS, 24u, "tasks", "rule of thumb",                                    \
       "Tasks in a row with about equal times that say devices are alike again.")                  \
     X(double, FL_LOCK_NS, 20000.0, "ns", "measured: docs/performance.md",                         \
@@ -228,10 +225,9 @@
       "Times its even share of the roots that a core may have.")                                 \
     X(double, FL_LEFT_FROM_NS, 20000.0, "ns", "rule of thumb",                                   \
       "A task longer than this is left to a faster device.")                                     \
-    X(double, FL_LEFT_IF_FASTER, 2.0, "ratio", "rule of thumb",                                  \
-      "A device is faster for that where it ends the task in one so many-th of the time.")       \
     X(double, FL_SLOW_FROM, 1.5, "ratio", "rule of thumb",                                       \
-      "A device is slow where it takes so many times as long as the fastest.")                   \
+      "A device is slow, and devices are unlike, where one takes so many times as long as the "  \
+      "fastest.")                                                                                \
     X(uint32_t, FL_SLOW_UNTIL, 64u, "tasks", "rule of thumb",                                    \
       "Timed tasks in a row that say a device is not slow.")                                     \
     X(double, FL_STEAL_LEAST_NS, 150.0, "ns", "measured: docs/performance.md",                   \
@@ -301,20 +297,18 @@
       "Short items in a row on a lane that share one mark.")
 
 /* Speculative execution and graph launches */
-#define FL_TUNING_SPECULATION(X)                                                        \
-    X(double, FL_RESTART_NS, 2000.0, "ns", "estimate",                                  \
-      "Time to begin a backup run, and to copy a few cache lines home.")                \
-    X(double, FL_RESTART_FASTER, 0.5, "of the time", "rule of thumb",                   \
-      "A device leaves a chunk to another that needs less than this part of its time.") \
-    X(uint32_t, FL_RESTART_REFUSED_NS, 1000000u, "ns", "rule of thumb",                 \
-      "Time until a device that refused a backup run is asked again.")                  \
-    X(double, FL_GRAPH_LONGEST_NS, 50000.0, "ns", "measured: docs/performance.md",      \
-      "Longer tasks hide their launches: their graphs are not launched whole.")         \
-    X(uint32_t, FL_GRAPH_LEAST_REST, 4u, "runs", "rule of thumb",                       \
-      "Runs until a graph that could not be made is tried again, doubled each time.")   \
-    X(uint32_t, FL_GRAPH_MOST_REST, 4096u, "runs", "rule of thumb",                     \
-      "Largest number of runs between two tries.")                                      \
-    X(uint32_t, FL_GRAPH_FIRST, 10u, "runs", "measured: docs/performance.md",           \
+#define FL_TUNING_SPECULATION(X)                                                      \
+    X(double, FL_RESTART_NS, 2000.0, "ns", "estimate",                                \
+      "Time to begin a backup run, and to copy a few cache lines home.")              \
+    X(uint32_t, FL_RESTART_REFUSED_NS, 1000000u, "ns", "rule of thumb",               \
+      "Time until a device that refused a backup run is asked again.")                \
+    X(double, FL_GRAPH_LONGEST_NS, 50000.0, "ns", "measured: docs/performance.md",    \
+      "Longer tasks hide their launches: their graphs are not launched whole.")       \
+    X(uint32_t, FL_GRAPH_LEAST_REST, 4u, "runs", "rule of thumb",                     \
+      "Runs until a graph that could not be made is tried again, doubled each time.") \
+    X(uint32_t, FL_GRAPH_MOST_REST, 4096u, "runs", "rule of thumb",                   \
+      "Largest number of runs between two tries.")                                    \
+    X(uint32_t, FL_GRAPH_FIRST, 10u, "runs", "measured: docs/performance.md",         \
       "Runs before a graph is made: making it costs as much as 7 to 10 runs (6 us a node).")
 
 /* Polling, naps, spinning */
