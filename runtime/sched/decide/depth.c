@@ -38,7 +38,7 @@ bool fl_depth_has_room(const fl_worker *w, uint32_t window)
      * long items from other devices at the beginning of the next job. */
     bool is_full = w->sched->mails && fl_worker_computes(w) &&
                    w->pipeline.long_ns > (uint64_t)FL_DEPTH_NS &&
-                   count >= FL_DEPTH_LEAST * w->device->lanes;
+                   count >= FL_DEPTH_OF_LANE * w->device->lanes;
     return count < window && w->pipeline.in_flight < most && !is_full && !w->ready.is_dividing &&
            FL_LIKELY(!fl_depth_is_held(w));
 }
@@ -51,9 +51,9 @@ static uint32_t least_window(const fl_worker *w, double ns)
     uint32_t lanes = w->device->lanes;
     /* Relaxed: a guess. */
     if (ns > FL_DEPTH_NS && fl_load_relaxed(&w->sched->hungry) != 0) {
-        return lanes > FL_DEPTH_LEAST ? lanes : FL_DEPTH_LEAST;
+        return lanes > FL_DEPTH_OF_LANE ? lanes : FL_DEPTH_OF_LANE;
     }
-    return FL_DEPTH_LEAST * lanes;
+    return FL_DEPTH_OF_LANE * lanes;
 }
 
 uint32_t fl_depth_of(const fl_worker *w)

@@ -35,8 +35,7 @@ uint32_t fl_eft_depth(const fl_worker *w)
     if (mean > 0 && mean <= FL_SHORT_NS) {
         return UINT32_MAX; /* items end too soon for the depth to matter */
     }
-    return fl_worker_computes(w) && mean < FL_EFT_FOLLOWED_NS ? FL_EFT_DEPTH_OF_LANE * lanes
-                                                              : lanes;
+    return fl_worker_computes(w) && mean < FL_EFT_FOLLOWED_NS ? FL_DEPTH_OF_LANE * lanes : lanes;
 }
 
 /* Finds the first task that the worker can run, from the urgent or from the least urgent end. */

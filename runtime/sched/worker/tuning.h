@@ -130,8 +130,6 @@
     X(double, FL_EFT_FOLLOWED_NS, 10000000.0, "ns", "measured: docs/performance.md",              \
       "A GPU's task shorter than this has the next task behind it: microseconds pass between an " \
       "end that the host sees and a launch.")                                                     \
-    X(uint32_t, FL_EFT_DEPTH_OF_LANE, 2u, "tasks", "measured: docs/performance.md",               \
-      "Tasks in flight a lane then.")                                                             \
     X(double, FL_SHARED_QUEUE_LEAST_NS, 6000.0, "ns", "measured: docs/performance.md",            \
       "Tasks measured shorter are not weighed: an empty task of a GPU measures nearly as much.")  \
     X(uint32_t, FL_ALIKE_TASKS, 24u, "tasks", "rule of thumb",                                    \
@@ -285,7 +283,8 @@
       "Part of a device's memory that is fetched ahead where memory is short.")                   \
     X(double, FL_DEPTH_NS, 100000.0, "ns", "measured: docs/performance.md",                       \
       "Work in flight that keeps a GPU busy while its worker looks elsewhere.")                   \
-    X(uint32_t, FL_DEPTH_LEAST, 2u, "items", "rule of thumb", "Least number of items in flight.") \
+    X(uint32_t, FL_DEPTH_OF_LANE, 2u, "items", "measured: docs/performance.md",                   \
+      "Items in flight a lane: one computes, one waits behind it and starts without the host.")   \
     X(uint32_t, FL_DEPTH_PRESSED, 2u, "items", "rule of thumb",                                   \
       "Items in flight beyond one a lane where memory is short: their operands stay.")            \
     X(uint32_t, FL_DEPTH_WRITE_BACK, 2u, "ratio", "rule of thumb",                                \
