@@ -114,7 +114,7 @@ void fl_locality_expect(fl_worker *w, const fl_task *task)
     /* Finding missing tiles takes about as long as a short item. Before the first item is over, the
      * item's copies are the only information. */
     bool is_worth = (ns > FL_SHORT_NS || ns == 0) && weigh(find_lack(w, task)) > 1;
-    count_down(&offload->choosy, is_worth, FL_LOCALITY_CHOOSY);
+    count_down(&offload->choosy, is_worth, FL_LOCALITY_RECENT);
 }
 
 bool fl_locality_is_new(const fl_worker *w)
@@ -128,7 +128,7 @@ void fl_locality_note(fl_worker *w)
     fl_offload *offload = w->offload;
     uint64_t evicted =
         fl_load_relaxed(&w->sched->core->places->residents[w->device->place].evicted);
-    count_down(&offload->pressed, evicted != offload->evicted, FL_LOCALITY_PRESSED);
+    count_down(&offload->pressed, evicted != offload->evicted, FL_LOCALITY_RECENT);
     if (fl_locality_chooses(w)) {
         bool hauls = fl_flow_in(w->sched->core->places, w->device->place) != 0;
         count_down(&offload->host_copies, hauls, FL_LOCALITY_HAULS);
@@ -401,13 +401,14 @@ fl_local_task *fl_locality_to_fetch(fl_worker *w)
         ahead += offload->window[i].is_fetched;
     }
     if (!offload->window_lacks ||
-        ahead >= (offload->pressed != 0 ? FL_FETCH_TASKS_PRESSED : FL_FETCH_TASKS) ||
+        ahead >= (offload->pressed != 0 ? FL_FETCH_TASKS_PRESSED : FL_LOCALITY_KEPT) ||
         w->pipeline.computing == 0 || fl_flow_in(places, w->device->place) >= most ||
         fl_flow_peer(places, w->device->place) >= FL_FETCH_PEERS * most) {
         return NULL;
     }
     uint32_t next = choose_missing(w, &bytes);
     offload->window_lacks = next != offload->window_count;
-    bool is_large = offload->pressed != 0 && bytes > budget / FL_FETCH_PART_PRESSED;
+    bool is_large =
+        offload->pressed != 0 && bytes > budget / (FL_FETCH_PART * FL_FETCH_TASKS_PRESSED);
     return !offload->window_lacks || is_large ? NULL : &offload->window[next];
 }

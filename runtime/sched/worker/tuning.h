@@ -256,43 +256,39 @@
       "Victims of one look of a searching core.")
 
 /* Locality window, look-ahead, queue depth */
-#define FL_TUNING_LOCALITY(X)                                                                     \
-    X(uint32_t, FL_LOCALITY_PRESSED, 64u, "items", "rule of thumb",                               \
-      "Items for which memory counts as short after an eviction.")                                \
-    X(uint32_t, FL_LOCALITY_CHOOSY, 64u, "items", "rule of thumb",                                \
-      "Items for which copies count as frequent after a copy.")                                   \
-    X(uint32_t, FL_LOCALITY_HAULS, 16u, "items", "rule of thumb",                                 \
-      "Items until copies from the host's memory count as rare.")                                 \
-    X(uint32_t, FL_LOCALITY_KEPT, 32u, "tasks", "measured: docs/performance.md",                  \
-      "Ready tasks that a device keeps to choose from while tiles come from the host's memory.")  \
-    X(uint32_t, FL_LOCALITY_KEPT_FEW, 4u, "tasks", "measured: docs/performance.md",               \
-      "The same while tiles come from other devices.")                                            \
-    X(uint32_t, FL_LOCALITY_KEPT_LEAST, 1u, "tasks", "measured: docs/performance.md",             \
-      "The same while another device has nothing to do.")                                         \
-    X(uint64_t, FL_FETCH_BYTES, ((uint64_t)128 << 20), "bytes", "2 ms of a link",                 \
-      "Bytes fetched ahead at once.")                                                             \
-    X(uint32_t, FL_FETCH_PEERS, 4u, "ratio", "estimate",                                          \
-      "Times as many bytes from other devices, whose links are faster.")                          \
-    X(uint32_t, FL_FETCH_PART, 16u, "parts", "rule of thumb",                                     \
-      "Part of a device's memory that is fetched ahead.")                                         \
-    X(uint32_t, FL_FETCH_TASKS, 32u, "tasks", "rule of thumb",                                    \
-      "Tasks of the window with operands fetched ahead.")                                         \
-    X(uint32_t, FL_FETCH_TASKS_PRESSED, 2u, "tasks", "rule of thumb",                             \
-      "The same where memory is short.")                                                          \
-    X(uint32_t, FL_FETCH_PART_PRESSED, 32u, "parts", "rule of thumb",                             \
-      "Part of a device's memory that is fetched ahead where memory is short.")                   \
-    X(double, FL_DEPTH_NS, 100000.0, "ns", "measured: docs/performance.md",                       \
-      "Work in flight that keeps a GPU busy while its worker looks elsewhere.")                   \
-    X(uint32_t, FL_DEPTH_OF_LANE, 2u, "items", "measured: docs/performance.md",                   \
-      "Items in flight a lane: one computes, one waits behind it and starts without the host.")   \
-    X(uint32_t, FL_DEPTH_PRESSED, 2u, "items", "rule of thumb",                                   \
-      "Items in flight beyond one a lane where memory is short: their operands stay.")            \
-    X(uint32_t, FL_DEPTH_WRITE_BACK, 2u, "ratio", "rule of thumb",                                \
-      "Times the items that may compute that may be in flight with items whose results go home.") \
-    X(double, FL_SHORT_NS, 12000.0, "ns", "measured: docs/performance.md",                        \
-      "A short item: it is over soon after its launch. An empty item measures 5 us, with its "    \
-      "events.")                                                                                  \
-    X(uint32_t, FL_SHORT_IN_ROW, 64u, "items", "measured: docs/performance.md",                   \
+#define FL_TUNING_LOCALITY(X)                                                                      \
+    X(uint32_t, FL_LOCALITY_RECENT, 64u, "items", "rule of thumb",                                 \
+      "Items for which an event counts as recent: after an eviction memory is short, after a "     \
+      "copy copies are frequent.")                                                                 \
+    X(uint32_t, FL_LOCALITY_HAULS, 16u, "items", "rule of thumb",                                  \
+      "Items until copies from the host's memory count as rare.")                                  \
+    X(uint32_t, FL_LOCALITY_KEPT, 32u, "tasks", "measured: docs/performance.md",                   \
+      "Ready tasks that a device keeps to choose from, and whose operands it fetches ahead, "      \
+      "while tiles come from the host's memory.")                                                  \
+    X(uint32_t, FL_LOCALITY_KEPT_FEW, 4u, "tasks", "measured: docs/performance.md",                \
+      "Ready tasks that a device keeps while tiles come from other devices.")                      \
+    X(uint32_t, FL_LOCALITY_KEPT_LEAST, 1u, "tasks", "measured: docs/performance.md",              \
+      "Ready tasks that a device keeps while another device has nothing to do.")                   \
+    X(uint64_t, FL_FETCH_BYTES, ((uint64_t)128 << 20), "bytes", "2 ms of a link",                  \
+      "Bytes fetched ahead at once.")                                                              \
+    X(uint32_t, FL_FETCH_PEERS, 4u, "ratio", "estimate",                                           \
+      "Times as many bytes from other devices, whose links are faster.")                           \
+    X(uint32_t, FL_FETCH_PART, 16u, "parts", "rule of thumb",                                      \
+      "Part of a device's memory that is fetched ahead.")                                          \
+    X(uint32_t, FL_FETCH_TASKS_PRESSED, 2u, "tasks", "rule of thumb",                              \
+      "Tasks with operands fetched ahead where memory is short; they share FL_FETCH_PART evenly.") \
+    X(double, FL_DEPTH_NS, 100000.0, "ns", "measured: docs/performance.md",                        \
+      "Work in flight that keeps a GPU busy while its worker looks elsewhere.")                    \
+    X(uint32_t, FL_DEPTH_OF_LANE, 2u, "items", "measured: docs/performance.md",                    \
+      "Items in flight a lane: one computes, one waits behind it and starts without the host.")    \
+    X(uint32_t, FL_DEPTH_PRESSED, 2u, "items", "rule of thumb",                                    \
+      "Items in flight beyond one a lane where memory is short: their operands stay.")             \
+    X(uint32_t, FL_DEPTH_WRITE_BACK, 2u, "ratio", "rule of thumb",                                 \
+      "Times the items that may compute that may be in flight with items whose results go home.")  \
+    X(double, FL_SHORT_NS, 12000.0, "ns", "measured: docs/performance.md",                         \
+      "A short item: it is over soon after its launch. An empty item measures 5 us, with its "     \
+      "events.")                                                                                   \
+    X(uint32_t, FL_SHORT_IN_ROW, 64u, "items", "measured: docs/performance.md",                    \
       "Short items in a row on a lane that share one mark.")
 
 /* Speculative execution and graph launches */
