@@ -434,7 +434,7 @@ static void weigh(fl_worker *w, fl_division *division, fl_find *best)
     }
     double ns_others = rest.ns_others > 0 ? rest.ns_others : INFINITY;
     uint32_t want = piece_size(w, division, &rest);
-    double here = want * rest.ns_grain + dispatch_ns(w) + FL_JOIN_NS;
+    double here = want * rest.ns_grain + dispatch_ns(w) + FL_THEFT_NS;
     if (want == 0 || here > ns_others) {
         /* Joining never pays by the predictions, but the predictions may be wrong. */
         uint64_t at =

@@ -12,7 +12,8 @@
     X(double, FL_HANDOFF_NS, 300.0, "ns", "measured: docs/performance.md",                         \
       "Time to give a task to an awake worker: the lines of the queue, the task and its views.")   \
     X(double, FL_THEFT_NS, 1000.0, "ns", "measured: docs/performance.md",                          \
-      "Time of a theft by a host thread: to find the victim and to move its cache lines.")         \
+      "Time of a host thread to find another worker's tasks, or a divided task, and to move the "  \
+      "cache lines.")                                                                              \
     X(double, FL_WAKE_UP_NS, 10000.0, "ns", "measured: docs/performance.md",                       \
       "Time to wake a sleeping worker: the system call, and the time until its thread runs. Less " \
       "queued work wakes nobody.")                                                                 \
@@ -201,8 +202,6 @@
     X(double, FL_PIECE_LATENCY_NS, 10000.0, "ns", "measured: docs/performance.md",                \
       "Time on a GPU from the end of a piece, as its worker sees it, to the begin of the next "   \
       "piece.")                                                                                   \
-    X(double, FL_JOIN_NS, 1000.0, "ns", "estimate",                                               \
-      "Time to find a divided task, and its cache lines.")                                        \
     X(uint32_t, FL_DIVIDE_WOKEN, 2, "workers", "rule of thumb",                                   \
       "Workers that are woken at once for a divided task.")                                       \
     X(int, FL_RACE_TRIES, 4, "tries", "rule of thumb",                                            \
