@@ -82,7 +82,7 @@ uint64_t fl_poll_interval_next(const fl_worker *w)
               : begun + (uint64_t)fmax(flight->expected - FL_POLL_EARLY_NS, 0);
     if (end > t) {
         const fl_speed *speed = fl_codelet_speed(fl_item_codelet(&flight->item), w->index);
-        bool is_known = flight->item.work <= FL_POLL_GROWTH * fl_speed_most_work(speed);
+        bool is_known = flight->item.work <= FL_SPEED_APART * fl_speed_most_work(speed);
         uint64_t most = (t - begun) / FL_POLL_OF_WAIT;
         uint64_t always = is_known ? FL_POLL_MOST_NS : FL_POLL_BLIND_NS;
         most = most > always ? most : always;

@@ -98,7 +98,7 @@ static void note_success(fl_worker *w, const fl_steal_candidate *candidate, uint
     if (w->sched->keeps_holders) {
         double ns = (double)(fl_clock_now(&w->sched->core->clock) - since);
         ns = fmin(fmax(ns, FL_STEAL_LEAST_NS), FL_STEAL_MOST_NS);
-        w->theft.theft_ns += FL_STEAL_WEIGHT * (ns - w->theft.theft_ns);
+        w->theft.theft_ns += FL_MEAN_WEIGHT * (ns - w->theft.theft_ns);
         end_wait(w, candidate->ns_way);
     }
 }

@@ -32,7 +32,7 @@ double fl_explore_mean(fl_worker *w, const fl_item *item, double mean, double ns
         mean = mean == 0 ? ns : mean + (ns - mean) / 4;
     }
     trial->is_on = false;
-    if (trial->count < FL_EXPLORE_SETTLED) {
+    if (trial->count < FL_TRUSTED) {
         ++trial->count;
     } else {
         trial->best = trial->best > 0 ? fmin(trial->best, mean) : mean;

@@ -13,8 +13,8 @@ static fl_proven look(const filch_codelet *codelet, uint32_t device, double work
     if (fl_codelet_runs_on(codelet, device)) {
         proven = fl_speed_proven(fl_codelet_speed(codelet, device));
     }
-    bool holds = work * FL_RATED_BEYOND >= proven.from &&
-                 work <= proven.to * FL_RATED_BEYOND; /* false for NaN */
+    bool holds = work * FL_SPEED_APART >= proven.from &&
+                 work <= proven.to * FL_SPEED_APART; /* false for NaN */
     return holds ? proven : (fl_proven){.rate = 0};
 }
 

@@ -8,6 +8,7 @@
 #include "sched/worker/tuning.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Age of a sample that counts as fresh, ns. */
@@ -195,7 +196,7 @@ static void join_ranges(fl_proven *line, const fl_proven *other)
 static bool is_wider(const fl_proven *line, const fl_proven *other)
 {
     return line->to / line->from > FL_SPEED_APART * other->to / other->from &&
-           reaches(line, other, 1.0 + FL_SPEED_PROVEN_SLACK);
+           reaches(line, other, 1.0 + FL_SPEED_GRAIN);
 }
 
 /* Measures the window's speed. The quartiles of the works are the range: a single item of different
@@ -215,7 +216,7 @@ static fl_proven measure_window(fl_speed *speed, uint32_t count)
     double spread = median_distance(rates, count) / middle;
 
     if (count == FL_SPEED_SAMPLES) {
-        double gain = speed->is_firm ? FL_SPEED_SPREAD_GAIN : 1.0;
+        double gain = speed->is_firm ? FL_MEAN_WEIGHT : 1.0;
 
         speed->usual_spread += gain * (spread - speed->usual_spread);
     }
@@ -443,7 +444,7 @@ static bool is_outlier(const fl_speed *speed, double work, double ns)
     if (speed->filled < FL_SPEED_MAD_FILLED)
         return false;
     foresee(speed, work, &low, &high);
-    band = 1.0 + FL_SPEED_MAD_LIMIT * fmax(speed->deviation / speed->middle, FL_SPEED_MAD_FLOOR);
+    band = 1.0 + FL_SPEED_MAD_LIMIT * fmax(speed->deviation / speed->middle, FL_SPEED_GRAIN);
     return ns > high * band || ns < low / band;
 }
 
@@ -478,7 +479,7 @@ static void keep(fl_speed *speed, const fl_sample *sample)
 static bool suspect(fl_speed *speed, const fl_sample *sample)
 {
     weighted sorted[FL_SPEED_PENDING];
-    uint32_t need = newest_age(speed, sample->at) > FL_SPEED_AGED_NS ? FL_SPEED_REGIME_AGED
+    uint32_t need = newest_age(speed, sample->at) > FL_SPEED_AGED_NS ? FL_SPEED_REGIME_OLD
                                                                      : FL_SPEED_REGIME,
              from = 0;
     double low = 0.0, high = INFINITY;
@@ -529,7 +530,7 @@ static void doubt(fl_speed *speed, double work, double ns, uint64_t now)
         speed->against = speed->against < 0 ? speed->against - 1 : -1;
     else
         speed->against = 0;
-    if (speed->against >= FL_SPEED_DISAGREE_TIMES || speed->against <= -FL_SPEED_DISAGREE_TIMES) {
+    if ((uint32_t)abs(speed->against) >= FL_SPEED_REGIME_OLD) {
         speed->prior.rate = 0.0;
         speed->best = 0.0;
         speed->shape = speed->told_to > 0.0 ? speed->shape : 0.0;

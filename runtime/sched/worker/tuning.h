@@ -39,8 +39,9 @@
       "The same of items of a long regime without outliers.")                                      \
     X(uint32_t, FL_SPEED_REGIME, 3, "samples", "rule of thumb",                                    \
       "Outliers in a row that agree and make a new regime.")                                       \
-    X(uint32_t, FL_SPEED_REGIME_AGED, 2, "samples", "rule of thumb",                               \
-      "The same against samples that are all older than FL_SPEED_AGED_NS.")                        \
+    X(uint32_t, FL_SPEED_REGIME_OLD, 2, "samples", "rule of thumb",                                \
+      "Samples in a row that overrule old evidence: a prior, or samples that are all older than "  \
+      "FL_SPEED_AGED_NS.")                                                                         \
     X(double, FL_SPEED_AGREE, 1.5, "ratio", "rule of thumb",                                       \
       "Outliers agree where the largest is at most so many times the smallest.")                   \
     X(uint32_t, FL_SPEED_MAD_FILLED, 5, "samples", "rule of thumb",                                \
@@ -48,31 +49,27 @@
       "sample.")                                                                                   \
     X(double, FL_SPEED_MAD_LIMIT, 5.0, "deviations", "rule of thumb",                              \
       "Median absolute deviations beyond which a sample is an outlier.")                           \
-    X(double, FL_SPEED_MAD_FLOOR, (1.0 / 16.0), "of the median", "rule of thumb",                  \
-      "Least deviation: samples that agree to the grain of the clock would make outliers of good " \
-      "samples.")                                                                                  \
+    X(double, FL_SPEED_GRAIN, (1.0 / 16.0), "of the time", "rule of thumb",                        \
+      "Times that differ by this part measure alike: no deviation is less, and a line of a wider " \
+      "range of works is taken though it is so much slower.")                                      \
     X(double, FL_SPEED_AGED_NS, 10000000000.0, "ns", "rule of thumb",                              \
       "Half-life of a sample's weight.")                                                           \
     X(double, FL_SPEED_AGED_LEAST, 2.25, "samples", "rule of thumb",                               \
       "Least weight of all samples but the newest: one alone does not decide.")                    \
     X(double, FL_SPEED_APART, 2.0, "ratio", "rule of thumb",                                       \
-      "Least ratio of the works of large and small items for that.")                               \
+      "Works are apart from this ratio on: only works apart tell a fixed part, and a speed holds " \
+      "for no item whose work is apart from the works that showed it.")                            \
     X(uint32_t, FL_SPEED_FIT_PERIOD, 4, "samples", "rule of thumb",                                \
       "Samples between two looks for a fixed part.")                                               \
     X(double, FL_SPEED_FIT_GAIN, 1.25, "ratio", "rule of thumb",                                   \
       "A fixed part is believed where a unit of work costs so many times as much in small items.") \
     X(double, FL_SPEED_WORK_LEAST, (1.0 / 16.0), "of the time", "rule of thumb",                   \
       "Least part of a large item's time that a fixed part leaves to its work.")                   \
-    X(double, FL_SPEED_SPREAD_GAIN, (1.0 / 8.0), "weight", "rule of thumb",                        \
-      "Weight of a window of samples in the running spread.")                                      \
-    X(double, FL_SPEED_PROVEN_SLACK, (1.0 / 16.0), "of the time", "rule of thumb",                 \
-      "A line of a wider range of works is taken though it is slower by this part.")               \
+    X(double, FL_MEAN_WEIGHT, (1.0 / 8.0), "weight", "rule of thumb",                              \
+      "Weight of the newest value in a running mean: of the spread of speeds, and of the time of " \
+      "a theft.")                                                                                  \
     X(double, FL_SPEED_DISAGREE, 2.0, "ratio", "rule of thumb",                                    \
-      "Measurements disagree with a prior by this factor.")                                        \
-    X(int, FL_SPEED_DISAGREE_TIMES, 2, "samples", "rule of thumb",                                 \
-      "Samples in a row that disagree, after which a prior is forgotten.")                         \
-    X(double, FL_RATED_BEYOND, 2.0, "ratio", "rule of thumb",                                      \
-      "A speed holds for items of up to so many times more, or less, work than showed it.")
+      "Measurements disagree with a prior by this factor.")
 
 /* Exploration of devices measured slow */
 #define FL_TUNING_EXPLORATION(X)                                                                 \
@@ -84,9 +81,7 @@
       "Largest growth of the time between two explorations that found nothing.")                 \
     X(double, FL_FASTER, 2.0, "ratio", "rule of thumb",                                          \
       "A device is clearly faster, so that tasks and chunks are left to it, or faster than its " \
-      "mean, so that it is explored, where it takes less than one so many-th of the time.")      \
-    X(uint32_t, FL_EXPLORE_SETTLED, 4u, "samples", "rule of thumb",                              \
-      "Samples from which a mean tells anything.")
+      "mean, so that it is explored, where it takes less than one so many-th of the time.")
 
 /* Predictions */
 #define FL_TUNING_PREDICTIONS(X)                                                                  \
@@ -194,7 +189,8 @@
     X(double, FL_NEAR_END_CHUNKS, 2.0, "chunks", "measured: docs/performance.md",                 \
       "With fewer chunks left of a device's share, one at a time is in flight.")                  \
     X(uint32_t, FL_TRUSTED, 4u, "samples", "rule of thumb",                                       \
-      "Samples of which one may be wrong, from which a speed decides about the end.")             \
+      "Samples from which a mean tells anything and decides about the end: one of them may be "   \
+      "wrong.")                                                                                   \
     X(uint32_t, FL_CHUNKS_IN_MEMORY, 8u, "chunks", "rule of thumb",                               \
       "Chunks that have to fit into a device's memory at once.")                                  \
     X(uint32_t, FL_ROOTS_AHEAD, 4u, "roots", "measured: docs/performance.md",                     \
@@ -231,8 +227,6 @@
       "Least time of a theft between cores; the time is measured.")                              \
     X(double, FL_STEAL_MOST_NS, 3000.0, "ns", "measured: docs/performance.md",                   \
       "Largest time of a theft between cores.")                                                  \
-    X(double, FL_STEAL_WEIGHT, 0.125, "weight", "rule of thumb",                                 \
-      "Weight of the newest theft in the running mean of that time.")                            \
     X(double, FL_STEAL_LONG, 2.0, "ratio", "rule of thumb",                                      \
       "A task is not far shorter than a theft if so many tasks are longer.")                     \
     X(double, FL_STEAL_HAUL_NS, 50000.0, "ns", "rule of thumb",                                  \
@@ -324,8 +318,6 @@
     X(uint32_t, FL_POLL_BLIND_NS, 50000u, "ns", "rule of thumb",                                   \
       "Longest time between two polls for an end that nothing predicts: of copies, and of items "  \
       "larger than every timed item.")                                                             \
-    X(uint32_t, FL_POLL_GROWTH, 2, "ratio", "rule of thumb",                                       \
-      "An item of more than so many times the work of any timed item may take any time.")          \
     X(uint32_t, FL_SPIN_NAPS, 4, "parts", "rule of thumb",                                         \
       "Beside a busy device a sleep longer than this part of the spinning time is not spun.")      \
     X(uint32_t, FL_SPIN_GPU, 5u, "parts", "measured: docs/performance.md",                         \
