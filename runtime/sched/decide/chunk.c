@@ -115,7 +115,7 @@ uint32_t fl_chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, ui
          * a GPU also has capacity for a second exploratory chunk, as the first measurement does not
          * count. */
         uint32_t probe = w->device->lanes != 0 ? fl_chunk_probe(rest, FL_PROBES_OF_REST) : 1;
-        uint32_t most = w->device->lanes != 0 ? FL_PROBES_AT_ONCE : 1;
+        uint32_t most = w->device->lanes != 0 ? FL_UNSEEN_LEAST : 1;
         return w->pipeline.in_flight >= most ? 0 : probe;
     }
     double work_left = fl_batch_work(w, job, lo, lo + rest);
@@ -137,7 +137,7 @@ uint32_t fl_chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, ui
                        until_end * FL_CHUNK_OF_REST),
         .least = fmax(
             FL_CHUNK_FLOOR_DISPATCHES * dispatch,
-            fmin(FL_CHUNK_FLOOR_FIXED * floor_ns, fmax(until_end / FL_CHUNKS_OF_FIXED, least))),
+            fmin(FL_CHUNK_FLOOR_FIXED * floor_ns, fmax(until_end / FL_CHUNKS_OF_REST_DEAR, least))),
         .limit = INFINITY,
         .most = most,
     };

@@ -185,9 +185,10 @@ static double least_ns(const fl_worker *w, const fl_rest *rest, double alone, do
     double dispatches = rest->ns_others > 0 ? FL_CHUNK_FLOOR_DISPATCHES : FL_PIECE_DISPATCHES;
     /* Kernels too small to fill the device have a large fixed time, too: no reason to leave the
      * members without work. */
-    return memory_of(w) == 0 ? dispatches * (dispatch_ns(w) + fixed)
-                             : fmax(dispatches * dispatch_ns(w),
-                                    fmin(FL_CHUNK_FLOOR_FIXED * fixed, alone / FL_CHUNKS_OF_FIXED));
+    return memory_of(w) == 0
+               ? dispatches * (dispatch_ns(w) + fixed)
+               : fmax(dispatches * dispatch_ns(w),
+                      fmin(FL_CHUNK_FLOOR_FIXED * fixed, alone / FL_CHUNKS_OF_REST_DEAR));
 }
 
 /* Number of grains for the next piece here; 0: the members would finish the whole rest before. */
@@ -201,7 +202,7 @@ static uint32_t piece_size(const fl_worker *w, fl_division *division, const fl_r
         return fl_chunk_probe(rest->grains, FL_PIECE_PROBES_OF_REST);
     }
     double alone = rest->ns_grain * rest->grains;
-    double pieces = memory_of(w) != 0 ? FL_PIECES_OF_REST_BESIDE : FL_CHUNKS_OF_REST;
+    double pieces = memory_of(w) != 0 ? FL_CHUNKS_OF_REST_DEAR : FL_CHUNKS_OF_REST;
     const fl_chunk_ask ask = {
         .grains = rest->grains,
         .work = rest->work,

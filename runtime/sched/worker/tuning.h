@@ -156,16 +156,15 @@
     X(double, FL_CHUNKS_OF_REST, 16.0, "chunks", "measured: docs/performance.md",                 \
       "Chunks that have to be left, also of what all devices have left: a device that turns out " \
       "slow holds nobody up.")                                                                    \
-    X(double, FL_PIECES_OF_REST_BESIDE, 4.0, "pieces", "measured: docs/performance.md",           \
-      "The same on slices: the last blocks of each piece leave part of a slice idle.")            \
     X(double, FL_CHUNK_FLOOR_DISPATCHES, 20.0, "dispatches", "measured: docs/performance.md",     \
       "Least length of a chunk.")                                                                 \
     X(double, FL_CHUNK_FLOOR_FIXED, 8.0, "fixed parts", "measured: docs/performance.md",          \
       "Least length of a chunk, in times that an item takes whatever its work.")                  \
-    X(double, FL_CHUNKS_OF_FIXED, 4.0, "chunks", "measured: docs/performance.md",                 \
-      "Chunks of that length that have to be left.")                                              \
+    X(double, FL_CHUNKS_OF_REST_DEAR, 4.0, "chunks", "measured: docs/performance.md",             \
+      "Chunks that have to be left where each wastes time of the device: a fixed part, or on "    \
+      "slices the last blocks, which leave part of a slice idle.")                                \
     X(double, FL_CHUNK_LEAST_FIXED, 2.0, "fixed parts", "measured: docs/performance.md",          \
-      "Least rest, in fixed parts, for which that holds.")                                        \
+      "Least rest, in fixed parts, for which FL_CHUNK_FLOOR_FIXED holds.")                        \
     X(double, FL_CHUNK_GROWTH, 8.0, "ratio", "rule of thumb",                                     \
       "Largest work of a chunk over the largest work that was ever timed.")                       \
     X(double, FL_CHUNK_STEP, 4.0, "ratio", "rule of thumb",                                       \
@@ -173,7 +172,8 @@
     X(double, FL_CHUNK_FIRST_DISPATCHES, 2.0, "dispatches", "rule of thumb",                      \
       "Length of the first chunk of a range.")                                                    \
     X(uint32_t, FL_UNSEEN_LEAST, 2u, "chunks", "rule of thumb",                                   \
-      "Chunks in flight until the first one of a range is over.")                                 \
+      "Chunks in flight on a device until the first one of a range, or of a codelet of unknown "  \
+      "speed, is over.")                                                                          \
     X(double, FL_UNSEEN_NS, 50000.0, "ns", "rule of thumb",                                       \
       "Predicted time of the chunks in flight until then, while the host learns of it.")          \
     X(uint32_t, FL_CHUNK_ASKED_EACH, 8u, "chunks", "a bound on the time of one decision",         \
@@ -184,8 +184,6 @@
       "Part of a GPU's share that is its first chunk where no speed was measured.")               \
     X(uint32_t, FL_PIECE_PROBES_OF_REST, 1024u, "parts", "rule of thumb",                         \
       "The same of a divisible task.")                                                            \
-    X(uint32_t, FL_PROBES_AT_ONCE, 2u, "chunks", "rule of thumb",                                 \
-      "Such chunks in flight on a device.")                                                       \
     X(double, FL_NEAR_END_CHUNKS, 2.0, "chunks", "measured: docs/performance.md",                 \
       "With fewer chunks left of a device's share, one at a time is in flight.")                  \
     X(uint32_t, FL_TRUSTED, 4u, "samples", "rule of thumb",                                       \
