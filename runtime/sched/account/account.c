@@ -110,7 +110,7 @@ static void count_timed(fl_worker *w, const fl_item *item)
     note_taken(account, item->start);
     w->ledger.timed_at = w->now.retired + (item->task != NULL ? 1 : item->hi - item->lo);
     if (item->task != NULL && w->ledger.gap_turn-- == 0) {
-        w->ledger.gap_turn = FL_GAP_PERIOD - 1;
+        w->ledger.gap_turn = FL_CLOCK_PERIOD - 1;
         uint64_t before = fl_worker_clock(w);
         w->idle.idle_since = fl_worker_clock(w);
         w->ledger.clock_ns = w->idle.idle_since - before;

@@ -77,9 +77,9 @@ static bool find_urgent(const fl_worker *w, uint64_t t, fl_eft_choice *choice)
     const fl_sched *sched = w->sched;
     fl_ranked_spot *spot = &choice->spot;
     uint32_t most = FL_EFT_MOST_WEIGHED / sched->count;
-    most = most < FL_EFT_LEAST_URGENT  ? FL_EFT_LEAST_URGENT
-           : most < FL_EFT_MOST_URGENT ? most
-                                       : FL_EFT_MOST_URGENT;
+    most = most < FL_EFT_LEAST_URGENT ? FL_EFT_LEAST_URGENT
+           : most < FL_TASKS_SEEN     ? most
+                                      : FL_TASKS_SEEN;
     *spot = (fl_ranked_spot){0};
     while (most-- > 0 && fl_ranked_step(&sched->shared_queue->tasks, spot, false)) {
         double ns = 0;

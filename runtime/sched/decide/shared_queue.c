@@ -158,7 +158,7 @@ static double ask_length(const fl_sched *sched)
         least = mean > 0 ? fmin(least, mean) : least;
     }
     return least / (runs_beside(sched)
-                        ? fmax(FL_SHARED_QUEUE_LEAST_NS, FL_LOCK_BESIDE_NS * sched->count)
+                        ? fmax(FL_SHARED_QUEUE_LEAST_NS, FL_LOCK_NS / 10 * sched->count)
                         : FL_LOCK_NS * sched->count);
 }
 

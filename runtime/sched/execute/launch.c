@@ -612,7 +612,7 @@ static void launch_codelet(fl_worker *w, fl_in_flight *flight, const fl_item *pi
     if (races) {
         fl_speculate_offer(w, item);
     }
-    if (!fl_worker_computes(w) || w->pipeline.clock_age++ % FL_LAUNCHES_A_CLOCK == 0) {
+    if (!fl_worker_computes(w) || w->pipeline.clock_age++ % FL_CLOCK_PERIOD == 0) {
         w->pipeline.clock = fl_worker_clock(w);
     }
     flight->launched = item->start = w->pipeline.clock;

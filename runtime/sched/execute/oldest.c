@@ -11,8 +11,8 @@ void fl_oldest_look(fl_worker *w, fl_deque *deque, uint32_t most, fl_oldest *old
     uint64_t hint;
     bool is_top;
     oldest->count = 0;
-    for (uint32_t i = 0; i < FL_STEAL_LOOK_DEPTH && oldest->count < most &&
-                         fl_deque_look(deque, &index, &hint, &is_top);
+    for (uint32_t i = 0;
+         i < FL_TASKS_SEEN && oldest->count < most && fl_deque_look(deque, &index, &hint, &is_top);
          ++i, ++index) {
         if (hint == 0) {
             continue;

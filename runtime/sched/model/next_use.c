@@ -162,7 +162,7 @@ static uint64_t next_in_graph(const fl_outlook *outlook, const filch_data *data,
         ++i;
     }
     fl_store_relaxed(&forecast->cursor[at], (uint64_t)run << 32 | i);
-    for (uint32_t k = i; k < count && k < i + FL_NEXT_USE_USERS; ++k) {
+    for (uint32_t k = i; k < count && k < i + FL_TASKS_SEEN; ++k) {
         const fl_task *task = fl_graph_task_at(graph, users[k]);
         if (fl_word_epoch(fl_load_relaxed(&task->word)) == run &&
             is_for(outlook->worker->sched, task, place)) {

@@ -102,8 +102,9 @@
       "Jobs among which the job of a victim's tasks is looked for.")                              \
     X(uint32_t, FL_MISSING_SLABS, 4096u, "slabs", "a bound on the time of one decision",          \
       "Slabs of tasks that are looked at for a victim's job.")                                    \
-    X(uint32_t, FL_NEXT_USE_USERS, 32u, "tasks", "a bound on the time of one decision",           \
-      "Users of a tile that are looked at for one that is likely to run on a memory node.")
+    X(uint32_t, FL_TASKS_SEEN, 32u, "tasks", "a bound on the time of one decision",               \
+      "Tasks that one decision looks at, at most: urgent tasks, users of a tile, entries of a "   \
+      "victim's deque.")
 
 /* Earliest finish (decide/eft.h) and the shared ready queue (shared_queue.h) */
 #define FL_TUNING_EARLIEST_FINISH(X)                                                              \
@@ -116,8 +117,6 @@
       "Tasks times devices that one choice weighs.")                                              \
     X(uint32_t, FL_EFT_LEAST_URGENT, 8u, "tasks", "a bound on the time of one decision",          \
       "Least number of urgent tasks that one choice weighs.")                                     \
-    X(uint32_t, FL_EFT_MOST_URGENT, 32u, "tasks", "a bound on the time of one decision",          \
-      "Largest number of urgent tasks that one choice weighs.")                                   \
     X(uint32_t, FL_EFT_MOST_SLACK, 16u, "tasks", "a bound on the time of one decision",           \
       "Tasks with slack that one choice weighs, from the least urgent on.")                       \
     X(double, FL_LOOK_AGAIN_OF_TIME, 4.0, "parts", "rule of thumb",                               \
@@ -132,9 +131,7 @@
       "Tasks in a row with about equal times that say devices are alike again.")                  \
     X(double, FL_LOCK_NS, 20000.0, "ns", "measured: docs/performance.md",                         \
       "Least length of tasks, a device, that are weighed: the lock then costs at most a "         \
-      "hundredth.")                                                                               \
-    X(double, FL_LOCK_BESIDE_NS, 2000.0, "ns", "measured: docs/performance.md",                   \
-      "The same of GPUs, whose workers take the lock while the GPUs compute: a tenth.")           \
+      "hundredth. A tenth of it on GPUs, which compute while their workers take the lock.")       \
     X(double, FL_WIDE_ENOUGH, 256.0, "tasks a device", "measured: docs/performance.md",           \
       "Graphs so wide leave enough in all deques.")                                               \
     X(double, FL_WIDE_ENOUGH_ALIKE, 64.0, "tasks a device", "measured: docs/performance.md",      \
@@ -237,8 +234,6 @@
       "task.")                                                                                   \
     X(double, FL_STEAL_GONE_NS, 40000.0, "ns", "rule of thumb",                                  \
       "A searching core that has not stepped for so long was preempted.")                        \
-    X(uint32_t, FL_STEAL_LOOK_DEPTH, 32, "entries", "a bound on the time of one decision",       \
-      "Entries from the top of a deque at which a thief looks for a task that it can run.")      \
     X(double, FL_STEAL_UNKNOWN_NS, 1e12, "ns", "estimate",                                       \
       "Time left of a victim of unknown speed: worth stealing from.")                            \
     X(uint32_t, FL_STEAL_PARTS, 2u, "parts", "rule of thumb",                                    \
@@ -342,14 +337,13 @@
     X(uint32_t, FL_NAP_FETCH_NS, 5000u, "ns", "rule of thumb",                                     \
       "Sleep of a host's worker between looks whether operands have come.")                        \
     X(uint32_t, FL_LAUNCHES_A_LOOK, 64u, "launches", "measured: docs/performance.md",              \
-      "Launches after which earlier items are probably over.")                                     \
-    X(uint32_t, FL_LAUNCHES_A_CLOCK, 8u, "launches", "measured: docs/performance.md",              \
-      "Launches for which the clock is read once.")
+      "Launches after which earlier items are probably over.")
 
 /* Time accounting */
 #define FL_TUNING_ACCOUNTING(X)                                                               \
-    X(uint32_t, FL_GAP_PERIOD, 8u, "tasks", "measured: docs/performance.md",                  \
-      "One dispatch is measured for so many timed tasks: it takes three looks at the clock.") \
+    X(uint32_t, FL_CLOCK_PERIOD, 8u, "tasks", "measured: docs/performance.md",                \
+      "One in so many launches reads the clock, and one in so many timed tasks measures its " \
+      "dispatch, with three looks at the clock.")                                             \
     X(uint32_t, FL_BOUND_ROUNDS, 96u, "rounds", "a bound on the time of one decision",        \
       "Rounds of prices for the bound of a report.")                                          \
     X(uint32_t, FL_BOUND_LOOKS, 98304u, "times", "a bound on the time of one decision",       \
