@@ -72,16 +72,16 @@
       "Measurements disagree with a prior by this factor.")
 
 /* Exploration of devices measured slow */
-#define FL_TUNING_EXPLORATION(X)                                                                 \
-    X(double, FL_EXPLORE_ITEMS, 64.0, "items", "rule of thumb",                                  \
-      "A slow device is tried again after so many times the time of one item there, at least.")  \
-    X(double, FL_EXPLORE_LEAST_NS, 1000000.0, "ns", "rule of thumb",                             \
-      "Least time between two explorations.")                                                    \
-    X(double, FL_EXPLORE_GROWTH, 64.0, "ratio", "rule of thumb",                                 \
-      "Largest growth of the time between two explorations that found nothing.")                 \
-    X(double, FL_FASTER, 2.0, "ratio", "rule of thumb",                                          \
-      "A device is clearly faster, so that tasks and chunks are left to it, or faster than its " \
-      "mean, so that it is explored, where it takes less than one so many-th of the time.")
+#define FL_TUNING_EXPLORATION(X)                                                                   \
+    X(double, FL_EXPLORE_ITEMS, 64.0, "items", "rule of thumb",                                    \
+      "A slow device is tried again after so many times the time of one item there, at least.")    \
+    X(double, FL_EXPLORE_LEAST_NS, 1000000.0, "ns", "rule of thumb",                               \
+      "Least time between two explorations.")                                                      \
+    X(double, FL_EXPLORE_GROWTH, 64.0, "ratio", "rule of thumb",                                   \
+      "Largest growth of the time between two explorations that found nothing.")                   \
+    X(double, FL_FASTER, 2.0, "ratio", "rule of thumb",                                            \
+      "A device is clearly faster, and gets the work or a trial, where it takes less than one so " \
+      "many-th of the time.")
 
 /* Predictions */
 #define FL_TUNING_PREDICTIONS(X)                                                                  \
