@@ -15,9 +15,9 @@
  */
 #include "sched/decide/lookahead.h"
 
+#include "sched/decide/divisible.h"
 #include "sched/decide/shared_queue.h"
 #include "sched/decide/slow.h"
-#include "sched/execute/divide.h"
 #include "sched/worker/device.h"
 #include "sched/worker/graph_part.h"
 #include "sched/worker/sched.h"

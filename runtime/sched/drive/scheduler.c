@@ -66,11 +66,6 @@ static fl_traffic *job_traffic(fl_scheduler *self, const filch_job *job)
     return fl_job_traffic(job, sched_of(self)->count);
 }
 
-fl_worker *fl_sched_self(const fl_sched *sched)
-{
-    return fl_tss_get(sched->core->worker);
-}
-
 /* --- Waiting and totals --- */
 
 static void job_done(fl_scheduler *self, filch_job *job)

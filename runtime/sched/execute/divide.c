@@ -8,11 +8,6 @@
  * is treated as any claimed task not yet begun. The worker's part in the division goes where the
  * task goes.
  *
- * A piece takes a fraction of the time needed for the rest by every device able to take part
- * (factoring; Flynn Hummel, Schonberg, Flynn, Comm. ACM 35, 1992). A piece also lasts long enough
- * for the dispatch to cost little. A worker whose next piece would end after the members' end of
- * the whole rest leaves the rest to the members, as thieves do.
- *
  * Every piece runs in one memory. On devices running items asynchronously, for instance slices of a
  * GPU, a division begins once the first piece is launched: an earlier error is handled as for any
  * task. The division holds the task's operands until the end, by the pins of the first launch; no
@@ -26,13 +21,12 @@
 
 #include "sched/account/ledger.h"
 #include "sched/account/rated.h"
-#include "sched/decide/chunk.h"
+#include "sched/decide/divisible.h"
 #include "sched/execute/fetch.h"
 #include "sched/execute/pipeline.h"
 #include "sched/execute/publish.h"
 #include "sched/execute/step.h"
 #include "sched/model/cost.h"
-#include "sched/model/speed.h"
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
@@ -40,60 +34,9 @@
 #include "sched/worker/tuning.h"
 #include "sched/worker/wake.h"
 
-/* Memory node where the device runs pieces: 0, the host's memory, for host devices and for devices
- * sharing memory; otherwise the device's own. */
-static uint32_t memory_of(const fl_worker *w)
-{
-    return w->offload == NULL || w->device->is_synchronous ? 0 : w->device->place;
-}
-
-/* Relaxed loads, here and below: estimates, no order needed. For a worker with a part in the
- * division the place is constant. */
-static uint32_t place_of(const fl_division *division)
-{
-    return fl_load_relaxed(&division->place);
-}
-
 bool fl_divide_is_here(const fl_worker *w, const fl_task *task)
 {
-    return memory_of(w) == place_of(fl_task_items(task)->division);
-}
-
-/* Tells whether tasks are divided: only under the default policy. */
-static bool is_on(const fl_worker *w)
-{
-    return w->sched->policy == FILCH_POLICY_STEAL && w->sched->count > 1;
-}
-
-static double dispatch_ns(const fl_worker *w)
-{
-    double ns = fl_worker_dispatch_ns(w);
-    return fl_worker_computes(w) && !w->device->backend->is_virtual ? ns + FL_PIECE_LATENCY_NS : ns;
-}
-
-static const filch_codelet *codelet_of(const fl_division *division)
-{
-    return (const filch_codelet *)fl_load_relaxed(&division->codelet);
-}
-
-static double grain_work(const fl_division *division)
-{
-    return fl_bits_double(fl_load_relaxed(&division->grain_work));
-}
-
-/* Rate of the device, units of work per ns; 0: unknown. */
-static double rate_of(const fl_worker *w, const filch_codelet *codelet)
-{
-    double ns = fl_cost_rate(w->sched, codelet, w->index);
-    return ns > 0 ? 1 / ns : 0;
-}
-
-/* Tells whether the device can run pieces in the memory node `place`, of a codelet kept by the
- * runtime. */
-static bool may_run(const fl_worker *w, const filch_codelet *codelet, uint32_t place)
-{
-    return memory_of(w) == place && !fl_worker_is_unavailable(w) &&
-           fl_codelet_runs_on(codelet, w->index);
+    return fl_piece_memory(w) == fl_division_place(fl_task_items(task)->division);
 }
 
 /* --- Items of divided tasks --- */
@@ -101,7 +44,7 @@ static bool may_run(const fl_worker *w, const filch_codelet *codelet, uint32_t p
 double fl_divide_work(const fl_item *item)
 {
     const fl_division *division = fl_task_items(item->task)->division;
-    return division != NULL ? grain_work(division) * (item->hi - item->lo)
+    return division != NULL ? fl_division_grain_work(division) * (item->hi - item->lo)
                             : (double)item->task->work;
 }
 
@@ -121,113 +64,7 @@ double fl_divide_whole(const fl_item *item, double ns)
     return item->work > 0 && work > item->work ? ns * (work / item->work) : ns;
 }
 
-/* --- The size of a piece --- */
-
-/* Rate of every device able to take part, as of the last full computation. */
-static double ask_rate(const fl_worker *w, fl_division *division)
-{
-    const fl_sched *sched = w->sched;
-    uint32_t begun = fl_load_relaxed(&division->begun);
-    double rate = fl_bits_double(fl_load_relaxed(&division->rate));
-    if (rate > 0 && begun % fl_chunk_asked_each(sched) != 0) {
-        return rate;
-    }
-    rate = 0;
-    for (uint32_t d = 0; d < sched->count; ++d) {
-        if (may_run(&sched->workers[d], codelet_of(division), place_of(division))) {
-            rate += rate_of(&sched->workers[d], codelet_of(division));
-        }
-    }
-    fl_store_relaxed(&division->rate, fl_double_bits(rate));
-    return rate;
-}
-
-/* Rate of the members, without the worker. */
-static double others_rate(const fl_worker *w, const fl_division *division)
-{
-    double rate = 0;
-    for (uint32_t word = 0; word * 64 < w->sched->count; ++word) {
-        for (uint64_t bits = fl_load_relaxed(&division->members[word]); bits != 0;
-             bits &= bits - 1) {
-            uint32_t d = word * 64 + (uint32_t)__builtin_ctzll(bits);
-            if (d != w->index && d < w->sched->count) {
-                rate += rate_of(&w->sched->workers[d], codelet_of(division));
-            }
-        }
-    }
-    return rate;
-}
-
-/* Snapshot of the work left. */
-typedef struct fl_rest {
-    uint32_t grains;
-    double work;
-    /* Predicted time for the members without us to finish the rest, ns; 0: unknown. */
-    double ns_others;
-    double ns_grain; /* time of a grain here, ns; 0: unknown */
-} fl_rest;
-
-static fl_rest look_at_rest(const fl_worker *w, const fl_division *division)
-{
-    uint32_t lo, hi;
-    double others = others_rate(w, division), own = rate_of(w, codelet_of(division));
-    fl_rest rest = {.grains = fl_range_peek(&division->range, &lo, &hi)};
-    rest.work = grain_work(division) * rest.grains;
-    rest.ns_others = others > 0 ? rest.work / others : 0;
-    rest.ns_grain = own > 0 ? grain_work(division) / own : 0;
-    return rest;
-}
-
-/* Least duration of a piece, ns. fixed: time of an item independent of work. alone: time of the
- * whole rest here. */
-static double least_ns(const fl_worker *w, const fl_rest *rest, double alone, double fixed)
-{
-    double dispatches = rest->ns_others > 0 ? FL_CHUNK_FLOOR_DISPATCHES : FL_PIECE_DISPATCHES;
-    /* Kernels too small to fill the device have a large fixed time, too: no reason to leave the
-     * members without work. */
-    return memory_of(w) == 0
-               ? dispatches * (dispatch_ns(w) + fixed)
-               : fmax(dispatches * dispatch_ns(w),
-                      fmin(FL_CHUNK_FLOOR_FIXED * fixed, alone / FL_CHUNKS_OF_REST_DEAR));
-}
-
-/* Number of grains for the next piece here; 0: the members would finish the whole rest before. */
-static uint32_t piece_size(const fl_worker *w, fl_division *division, const fl_rest *rest)
-{
-    const fl_speed *speed = fl_codelet_speed(codelet_of(division), w->index);
-    if (rest->ns_others > 0 && rest->ns_grain + dispatch_ns(w) > rest->ns_others) {
-        return 0;
-    }
-    if (fl_speed_get(speed) == 0 || !(rest->ns_grain > 0)) {
-        return fl_chunk_probe(rest->grains, FL_PIECE_PROBES_OF_REST);
-    }
-    double alone = rest->ns_grain * rest->grains;
-    double pieces = memory_of(w) != 0 ? FL_CHUNKS_OF_REST_DEAR : FL_CHUNKS_OF_REST;
-    const fl_chunk_ask ask = {
-        .grains = rest->grains,
-        .work = rest->work,
-        .ns = alone,
-        .wanted = rest->work / ask_rate(w, division) / pieces,
-        .least = least_ns(w, rest, alone, fl_speed_fixed(speed)),
-        /* Time until the members and the worker have finished together. */
-        .limit = rest->ns_others > 0 ? 1 / (1 / rest->ns_others + 1 / alone) : alone,
-        .most = rest->grains,
-    };
-    return (uint32_t)fl_chunk_grains(speed, &ask);
-}
-
 /* --- Beginning --- */
-
-static bool has_others(const fl_worker *w, const fl_task *task)
-{
-    const fl_sched *sched = w->sched;
-    for (uint32_t d = 0; d < sched->count; ++d) {
-        if (d != w->index && may_run(&sched->workers[d], task->codelet, memory_of(w))) {
-            return true;
-        }
-    }
-    return false;
-}
 
 static fl_division *find_free(fl_worker *w)
 {
@@ -257,24 +94,6 @@ static void wake_others(fl_worker *w, double ns)
     fl_sched_wake(w->sched, (uint32_t)some);
 }
 
-/* Time of the whole task on the worker's device, ns; 0: unknown. */
-static double ns_whole(const fl_worker *w, const fl_task *task)
-{
-    double rate = rate_of(w, task->codelet);
-    return rate > 0 ? (double)task->work / rate : 0;
-}
-
-bool fl_divide_is_due(const fl_worker *w, const fl_task *task)
-{
-    double ns = ns_whole(w, task), work = (double)task->work;
-    /* Scratch memory on a lane comes with a launch, or is waited for. A task holding operands
-     * needed elsewhere must not wait in the middle. */
-    return is_on(w) && !task->commutes && !task->reduces && fl_task_items(task)->grains >= 2 &&
-           work > 0 && isfinite(work) &&
-           (ns == 0 || ns >= 2 * FL_PIECE_DISPATCHES * dispatch_ns(w)) &&
-           (memory_of(w) == 0 || fl_task_scratch(task) == 0) && has_others(w, task);
-}
-
 /* Prepares a division that the worker could open for an own task; without a division the task runs
  * in one call. No second worker knows the division yet. */
 static fl_division *prepare(fl_worker *w, fl_task *task)
@@ -287,7 +106,7 @@ static fl_division *prepare(fl_worker *w, fl_task *task)
                                                  .codelet = (uintptr_t)task->codelet,
                                                  .grain_work = (double)task->work / items->grains,
                                                  .owner = w->index,
-                                                 .place = memory_of(w)});
+                                                 .place = fl_piece_memory(w)});
     }
     /* Set before the division is open: a joining worker finds the division here. */
     items->division = division;
@@ -304,7 +123,7 @@ static void publish(fl_worker *w, const fl_task *task, uint32_t lo)
     /* Relaxed: the wake-up makes a fence before loading the idle bits. */
     fl_add_relaxed(&w->signals.open, 1);
     fl_add_relaxed(&w->sched->dividing, 1);
-    wake_others(w, ns_whole(w, task));
+    wake_others(w, fl_divide_ns(w, task));
 }
 
 /* Opens a division of the whole task. The worker is about to begin the task, and the task's job is
@@ -327,8 +146,8 @@ static bool begin_piece(fl_worker *w, fl_item *item)
     item->lo = item->hi = 0;
     note_member(w, division, true);
     if (!item->skip) {
-        fl_rest rest = look_at_rest(w, division);
-        want = piece_size(w, division, &rest);
+        fl_rest rest = fl_piece_rest(w, division);
+        want = fl_piece_size(w, division, &rest);
         if (want == 0 && fl_division_parts_of(fl_division_look(division)) == 1) {
             want = 1; /* no member is left for the rest */
         }
@@ -346,7 +165,7 @@ bool fl_divide_admit(fl_worker *w, fl_item *item)
 {
     const fl_items *items = fl_task_items(item->task);
     bool is_whole = items->division == NULL &&
-                    (item->skip || memory_of(w) != 0 || !open_division(w, item->task));
+                    (item->skip || fl_piece_memory(w) != 0 || !open_division(w, item->task));
     if (!is_whole && !begin_piece(w, item)) {
         return false;
     }
@@ -364,12 +183,12 @@ bool fl_divide_begin(fl_worker *w, fl_in_flight *flight)
     /* A task put behind items on a lane is not divided: pieces on further lanes would have to wait
      * for the items, too. */
     if (items->division == NULL && !item->is_ahead && prepare(w, item->task) != NULL) {
-        double rate = rate_of(w, item->task->codelet), work = (double)item->task->work;
+        double rate = fl_piece_rate(w, item->task->codelet), work = (double)item->task->work;
         const fl_rest all = {.grains = items->grains,
                              .work = work,
                              .ns_grain = rate > 0 ? work / items->grains / rate : 0};
         item->lo = 0;
-        item->hi = piece_size(w, items->division, &all);
+        item->hi = fl_piece_size(w, items->division, &all);
         if (item->hi == items->grains) {
             items->division = NULL;
         }
@@ -426,21 +245,21 @@ typedef struct fl_find {
 static void weigh(fl_worker *w, fl_division *division, fl_find *best)
 {
     uint64_t word = fl_division_look(division);
-    if (fl_division_parts_of(word) == 0 || !may_run(w, codelet_of(division), place_of(division))) {
+    if (fl_division_parts_of(word) == 0 ||
+        !fl_piece_may_run(w, fl_division_codelet(division), fl_division_place(division))) {
         return;
     }
-    fl_rest rest = look_at_rest(w, division);
+    fl_rest rest = fl_piece_rest(w, division);
     if (rest.grains == 0) {
         return;
     }
     double ns_others = rest.ns_others > 0 ? rest.ns_others : INFINITY;
-    uint32_t want = piece_size(w, division, &rest);
-    double here = want * rest.ns_grain + dispatch_ns(w) + FL_THEFT_NS;
+    uint32_t want = fl_piece_size(w, division, &rest);
+    double here = want * rest.ns_grain + fl_piece_dispatch_ns(w) + FL_THEFT_NS;
     if (want == 0 || here > ns_others) {
         /* Joining never pays by the predictions, but the predictions may be wrong. */
         uint64_t at =
-            fl_worker_clock(w) +
-            (uint64_t)fmax(fmin(ns_others, 1e15) / FL_LOOK_AGAIN_OF_TIME, FL_LOOK_AGAIN_NS);
+            fl_worker_clock(w) + (uint64_t)fmax(fmin(ns_others, 1e15) / 4, FL_LOOK_AGAIN_NS);
         w->idle.ready_at = at < w->idle.ready_at ? at : w->idle.ready_at;
         fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
     } else if (ns_others > best->ns_others) {
@@ -466,7 +285,7 @@ static fl_find find(fl_worker *w)
 bool fl_divide_join(fl_worker *w)
 {
     /* Relaxed: a worker opening a division wakes idle workers. */
-    if (FL_LIKELY(fl_load_relaxed(&w->sched->dividing) == 0) || !is_on(w) ||
+    if (FL_LIKELY(fl_load_relaxed(&w->sched->dividing) == 0) || !fl_divides(w) ||
         w->now.frames != NULL) {
         return false;
     }
@@ -566,7 +385,7 @@ static bool conclude(fl_worker *w, fl_item *item, uint32_t flags)
     item->code = (flags & FL_DIVISION_FAILED) != 0 ? -1 : 0;
     item->skip = item->code == 0 && (flags & FL_DIVISION_CUT) != 0;
     item->timed = item->is_refused = false;
-    if (memory_of(w) != 0) {
+    if (fl_piece_memory(w) != 0) {
         /* Published despite failures: the contents are as after a failed undivided task. */
         items->is_over = true;
         fl_pipeline_conclude(w, item);

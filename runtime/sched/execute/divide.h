@@ -14,9 +14,6 @@ bool fl_divide_join(fl_worker *worker);
 /* A piece is over, or the next piece will not begin. True: the whole task is over, noted, and *item
  * says how. */
 bool fl_divide_retire(fl_worker *worker, fl_item *item);
-/* Whether the worker would divide a task with items: one of its own, or of a closed graph that
- * runs. */
-bool fl_divide_is_due(const fl_worker *worker, const fl_task *task);
 /* On a device that computes by itself, a task with items whose operands were fetched. True: a piece
  * is to be launched; fl_divide_launched or fl_divide_refused follows. */
 bool fl_divide_begin(fl_worker *worker, fl_in_flight *flight);

@@ -151,7 +151,11 @@ static inline fl_places *fl_worker_places(const fl_worker *w)
 }
 
 /* The worker that the calling thread is, or null. */
-fl_worker *fl_sched_self(const fl_sched *sched);
+static inline fl_worker *fl_sched_self(const fl_sched *sched)
+{
+    return fl_tss_get(sched->core->worker);
+}
+
 /* Puts a ready task where a device that can run it will find it; any thread. */
 void fl_sched_route(fl_sched *sched, fl_task *task);
 
