@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Look-ahead, runtime/sched/decide/lookahead.c: a task with two predecessors, of which each worker
+/* Look-ahead, runtime/sched/execute/ahead.c: a task with two predecessors, of which each worker
  * has one, through three runs of its graph. Either worker may put the task behind them, or find it
  * ready by a hint, fresh or stale, or as the task that it just made ready. The second predecessor
  * may fail.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime/sched/decide/shared_queue.c and driver.c: the shared ready queue and sleep. Two workers
+/* runtime/sched/execute/shared_queue.c and driver.c: the shared ready queue and sleep. Two workers
  * have never looked at the queue. A third thread has a graph's tasks go there, and puts one there
  * behind a gate. The task is for the fast worker; the slow one leaves it. Whoever finds nothing, or
  * leaves what is there, says so under the lock, and sleeps until it is woken. The task that stays

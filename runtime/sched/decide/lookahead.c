@@ -1,122 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Look-ahead: a worker puts a task on a device behind the predecessors, before the host has seen
- * the predecessors end. Every predecessor is over, or runs on a lane that later work can wait for.
- * Only a worker that launched a predecessor looks ahead, while the queue depth permits and nothing
- * is ready; so the task need not be in a deque. Closed graphs only.
- *
- * The task's word decides the ownership. All tasks of a graph are in one epoch e when a run begins
- * (graph/build/behind.c). A claim moves a task to e + 1. Two transitions lead on from {e}:
- * - the last retiring predecessor sets READY, and only then publishes hints;
- * - a worker looking ahead moves the word to e + 1, which claims the task.
- *
- * Either transition is a compare-and-swap on the word, so exactly one succeeds. Predecessors of a
- * task claimed ahead still count down `pending`. The claim adds the number of all predecessors
- * instead of storing the number. So `pending` is right for the next run, in every order of arrival.
- */
 #include "sched/decide/lookahead.h"
 
 #include "sched/decide/divisible.h"
-#include "sched/decide/shared_queue.h"
-#include "sched/decide/slow.h"
 #include "sched/worker/device.h"
-#include "sched/worker/graph_part.h"
-#include "sched/worker/sched.h"
-
-#define SEQUENCE_BITS FL_MARK_RUN_SHIFT
-#define SEQUENCE_MASK (((uint64_t)1 << SEQUENCE_BITS) - 1)
-/* Value in place of a sequence number: no task may follow. */
-#define UNFOLLOWABLE SEQUENCE_MASK
-
-static uint64_t make_marker(fl_marker marker, uint32_t epoch)
-{
-    uint64_t sequence = fl_marker_sequence(marker);
-    /* A lane would have to run for months to reach the limit. */
-    sequence = sequence < UNFOLLOWABLE ? sequence : UNFOLLOWABLE;
-    return (marker >> 50 << 50) | fl_mark_run(epoch) | sequence;
-}
-
-/* Returns the marker to wait for; 0: no wait, since the task is over. */
-static fl_marker lane_marker(uint64_t marker)
-{
-    uint64_t sequence = marker & SEQUENCE_MASK;
-    return sequence != 0 && sequence != UNFOLLOWABLE ? (marker >> 50 << 50) | sequence : 0;
-}
-
-static _Atomic uint64_t *marker_of(const fl_task *task)
-{
-    return &fl_part_of_graph(task->graph)->markers[task->order];
-}
-
-static uint32_t epoch_of(const fl_task *task)
-{
-    /* Relaxed: the caller knows the task's state. */
-    return fl_word_epoch(fl_load_relaxed(&task->word));
-}
-
-bool fl_lookahead_prepare(filch_graph *graph)
-{
-    const fl_memory *memory = &graph->object.core->memory;
-    _Atomic uint64_t *markers = fl_alloc(memory, ((size_t)graph->task_count + 1) * sizeof *markers);
-    if (markers == NULL) {
-        return false;
-    }
-    /* Marks of a run carry the epoch after the claim. The tasks' present epoch belongs to no run.
-     */
-    for (uint32_t i = 0; i < graph->task_count; ++i) {
-        fl_store_relaxed(&markers[i], fl_mark_run(epoch_of(fl_graph_task_at(graph, i))));
-    }
-    fl_part_of_graph(graph)->markers = markers;
-    return true;
-}
-
-void fl_lookahead_drop(filch_graph *graph)
-{
-    fl_graph_part *part = fl_part_of_graph(graph);
-    if (part->markers != NULL) {
-        fl_free(&graph->object.core->memory, (void *)part->markers,
-                ((size_t)graph->task_count + 1) * sizeof *part->markers);
-        part->markers = NULL;
-    }
-}
-
-void fl_lookahead_retired(fl_task *task, bool failed)
-{
-    /* Every run marks every task, failed tasks included: a mark left 256 runs ago would pass for
-     * the present run's mark. Release: the task's effects are visible to followers. */
-    fl_store_release(marker_of(task), make_marker(failed ? UNFOLLOWABLE : 0, epoch_of(task)));
-}
-
-void fl_lookahead_launched(fl_worker *w, uint32_t index, fl_marker marker)
-{
-    fl_offload *offload = w->offload;
-    fl_in_flight *flight = &w->pipeline.flights[index];
-    fl_task *task = flight->item.task;
-    if (!w->sched->looks_ahead || task == NULL || task->graph->kind != FILCH_GRAPH_CLOSED ||
-        task->begins || task->combines) {
-        /* The task is over at retirement; the launch may be only a part of the task. */
-        return;
-    }
-    /* Release: the replicas made valid by the task are visible to followers. */
-    fl_store_release(marker_of(task), make_marker(marker, epoch_of(task)));
-    if (task->successor_count != 0 && offload->ahead_count < FL_LOOKAHEAD) {
-        uint32_t at = (offload->ahead_first + offload->ahead_count++) % FL_LOOKAHEAD;
-        offload->ahead[at] = index;
-        flight->is_ahead = true;
-    }
-}
+#include "sched/worker/mark.h"
 
 /* Tells whether tasks may follow the predecessor on the worker's device. is_alone: only if the
  * predecessor is over, or runs on the worker's device. */
 static bool is_followable(const fl_worker *w, const fl_task *task, uint32_t run, bool is_alone)
 {
-    /* Acquire: pairs with the releases above. A marker of an earlier run has a different number,
-     * since every run numbers every task anew, and sealing stores the number before the first. */
-    uint64_t marker = fl_load_acquire(marker_of(task));
+    /* Acquire: pairs with the releases of execute/ahead.c. A marker of an earlier run has a
+     * different number, since every run numbers every task anew, and sealing stores the number
+     * before the first. */
+    uint64_t marker = fl_load_acquire(fl_mark_of(task));
     if ((marker & FL_MARK_RUN) != fl_mark_run(run + 1) ||
-        (marker & SEQUENCE_MASK) == UNFOLLOWABLE) {
+        (marker & FL_MARK_SEQUENCE) == FL_MARK_UNFOLLOWABLE) {
         return false;
     }
-    fl_marker point = lane_marker(marker);
+    fl_marker point = fl_mark_lane(marker);
     if (point == 0 || fl_marker_device(point) == w->index) {
         return true;
     }
@@ -126,82 +27,20 @@ static bool is_followable(const fl_worker *w, const fl_task *task, uint32_t run,
            other->device->backend->lane->is_marked(other->device, point);
 }
 
-/* Claims a task if the task may be put behind the predecessors on the worker's device. */
-static bool claim_ahead(fl_worker *w, fl_task *task, uint32_t run)
+bool fl_lookahead_may_follow(const fl_worker *w, const fl_task *task, uint32_t run, bool is_shared)
 {
     const filch_graph *graph = task->graph;
-    uint64_t word = (uint64_t)run << 32;
     /* A task being divided has nothing in flight for followers, and does not follow predecessors.
      */
-    if (fl_load_relaxed(&task->word) != word || fl_task_is_patient(task) ||
+    if (fl_load_relaxed(&task->word) != (uint64_t)run << 32 || fl_task_is_patient(task) ||
         (FL_UNLIKELY(task->has_items) && fl_divide_is_due(w, task)) ||
         !fl_worker_can_run(w, task) ||
         (w->sched->policy == FILCH_POLICY_STATIC && task->home != 0 &&
          task->home != w->index + 1)) {
         return false;
     }
-    /* Relaxed: an old value leads to the rules without the shared ready queue. */
-    bool is_shared = fl_load_relaxed(&fl_part_of_graph(graph)->is_shared) != 0;
     for (uint32_t i = graph->pred_begin[task->order]; i < graph->pred_begin[task->order + 1]; ++i) {
         if (!is_followable(w, fl_graph_task_at(graph, graph->pred_list[i]), run, is_shared)) {
-            return false;
-        }
-    }
-    if ((is_shared && !fl_shared_queue_bid_ahead(w, task)) || fl_slow_holds_up(w, task)) {
-        return false;
-    }
-    /* Acquire-release: as in fl_task_claim. */
-    if (!fl_cas_acq_rel(&task->word, &word, fl_word_next_epoch(word))) {
-        return false;
-    }
-    /* Relaxed: predecessors only count down, before the run ends. */
-    fl_add_relaxed(&task->pending, task->predecessors);
-    return true;
-}
-
-/* State of a search among the successors of a task. */
-typedef struct fl_search {
-    fl_worker *worker;
-    uint32_t run;
-    fl_task *found;
-} fl_search;
-
-static void try_successor(fl_task *successor, void *user)
-{
-    fl_search *search = user;
-    if (search->found == NULL && claim_ahead(search->worker, successor, search->run)) {
-        search->found = successor;
-    }
-}
-
-fl_task *fl_lookahead_next(fl_worker *w)
-{
-    fl_offload *offload = w->offload;
-    while (offload->ahead_count != 0) {
-        fl_in_flight *flight = &w->pipeline.flights[offload->ahead[offload->ahead_first]];
-        /* A task landed in the meantime has released the successors in the usual way. */
-        if (flight->is_ahead && flight->item.state == FL_ITEM_LAUNCHED) {
-            fl_search search = {w, epoch_of(flight->item.task) - 1, NULL};
-            fl_graph_each_successor(flight->item.task, try_successor, &search);
-            if (search.found != NULL) {
-                return search.found;
-            }
-        }
-        flight->is_ahead = false;
-        offload->ahead_first = (offload->ahead_first + 1) % FL_LOOKAHEAD;
-        --offload->ahead_count;
-    }
-    return NULL;
-}
-
-bool fl_lookahead_waits(fl_worker *w, const fl_task *task)
-{
-    const filch_graph *graph = task->graph;
-    for (uint32_t i = graph->pred_begin[task->order]; i < graph->pred_begin[task->order + 1]; ++i) {
-        const fl_task *before = fl_graph_task_at(graph, graph->pred_list[i]);
-        /* Acquire: the task may have retired since the check; then no wait is necessary. */
-        fl_marker marker = lane_marker(fl_load_acquire(marker_of(before)));
-        if (fl_waits_add(&w->offload->waits, marker, &w->stall.error) != FILCH_OK) {
             return false;
         }
     }
@@ -214,37 +53,14 @@ fl_lookahead_state fl_lookahead_look(const fl_task *task)
     fl_lookahead_state state = FL_LOOKAHEAD_OVER;
     for (uint32_t i = graph->pred_begin[task->order]; i < graph->pred_begin[task->order + 1]; ++i) {
         /* Acquire: the effects of completed predecessors are visible. */
-        uint64_t marker = fl_load_acquire(marker_of(fl_graph_task_at(graph, graph->pred_list[i])));
-        bool is_this_run = (marker & FL_MARK_RUN) == fl_mark_run(epoch_of(task));
-        if (is_this_run && (marker & SEQUENCE_MASK) == UNFOLLOWABLE) {
+        uint64_t marker = fl_load_acquire(fl_mark_of(fl_graph_task_at(graph, graph->pred_list[i])));
+        bool is_this_run = (marker & FL_MARK_RUN) == fl_mark_run(fl_task_epoch(task));
+        if (is_this_run && (marker & FL_MARK_SEQUENCE) == FL_MARK_UNFOLLOWABLE) {
             return FL_LOOKAHEAD_FAILED;
         }
-        if (!is_this_run || (marker & SEQUENCE_MASK) != 0) {
+        if (!is_this_run || (marker & FL_MARK_SEQUENCE) != 0) {
             state = FL_LOOKAHEAD_WAITS;
         }
     }
     return state;
-}
-
-bool fl_lookahead_release(fl_task *task, uint32_t run, bool poisoned)
-{
-    uint64_t word = fl_load_relaxed(&task->word);
-    /* A task claimed ahead runs, and is not to be skipped in the next run; the epoch tells. Relaxed
-     * order would do: the decrement below publishes the mark. */
-    while (poisoned && fl_word_epoch(word) == run &&
-           !fl_cas_weak_acq_rel(&task->word, &word, word | FL_TASK_POISONED)) {
-    }
-    /* Acquire-release: every predecessor's writes reach the last predecessor, and the last
-     * predecessor hands the writes on. */
-    if (fl_sub_acq_rel(&task->pending, 1) != 1) {
-        return false;
-    }
-    word = fl_load_relaxed(&task->word);
-    while (fl_word_epoch(word) == run) {
-        /* Acquire-release: a worker finding the task ready sees the effects of the predecessors. */
-        if (fl_cas_weak_acq_rel(&task->word, &word, word | FL_TASK_READY)) {
-            return true;
-        }
-    }
-    return false;
 }

@@ -3,12 +3,12 @@
  * scheduler. */
 
 #include "sched/account/account.h"
-#include "sched/decide/shared_queue.h"
 #include "sched/drive/driver.h"
 #include "sched/execute/host_events.h"
 #include "sched/execute/job_start.h"
 #include "sched/execute/launch.h"
 #include "sched/execute/route.h"
+#include "sched/execute/shared_queue.h"
 #include "sched/execute/step.h"
 #include "sched/model/predict.h"
 #include "sched/model/slowness.h"

@@ -259,7 +259,8 @@ static void weigh(fl_worker *w, fl_division *division, fl_find *best)
     if (want == 0 || here > ns_others) {
         /* Joining never pays by the predictions, but the predictions may be wrong. */
         uint64_t at =
-            fl_worker_clock(w) + (uint64_t)fmax(fmin(ns_others, 1e15) / 4, FL_LOOK_AGAIN_NS);
+            fl_worker_clock(w) +
+            (uint64_t)fmax(fmin(ns_others, 1e15) / FL_LOOK_AGAIN_OF_TIME, FL_LOOK_AGAIN_NS);
         w->idle.ready_at = at < w->idle.ready_at ? at : w->idle.ready_at;
         fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
     } else if (ns_others > best->ns_others) {

@@ -3,7 +3,7 @@
 
 #include "sched/account/account.h"
 #include "sched/decide/policy.h"
-#include "sched/decide/shared_queue.h"
+#include "sched/execute/shared_queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"

@@ -2,15 +2,15 @@
 /* Begin and end of a job on the devices: hands roots or ranges out, and takes the job out of every
  * list at the end. */
 #include "sched/execute/job_start.h"
+#include "sched/execute/ahead.h"
 
 #include <string.h>
 
 #include "sched/account/account.h"
-#include "sched/decide/lookahead.h"
 #include "sched/decide/place.h"
-#include "sched/decide/shared_queue.h"
 #include "sched/decide/speculate.h"
 #include "sched/execute/graph_launch.h"
+#include "sched/execute/shared_queue.h"
 #include "sched/model/next_use.h"
 #include "sched/model/partition.h"
 #include "sched/model/proven.h"
@@ -215,7 +215,7 @@ void fl_job_retire(fl_scheduler *self, filch_job *job)
 bool fl_graph_seal_part(fl_scheduler *self, filch_graph *graph)
 {
     (void)self;
-    return fl_lookahead_prepare(graph);
+    return fl_ahead_prepare(graph);
 }
 
 void fl_graph_drop_part(fl_scheduler *self, filch_graph *graph)
@@ -224,5 +224,5 @@ void fl_graph_drop_part(fl_scheduler *self, filch_graph *graph)
     fl_graph_launch_drop(graph);
     fl_place_drop(graph);
     fl_next_use_drop(graph);
-    fl_lookahead_drop(graph);
+    fl_ahead_drop(graph);
 }

@@ -3,6 +3,7 @@
  * parameters, and publishes the results behind the launch. An item that lacks memory waits, goes in
  * pieces, or goes to another device. */
 #include "sched/execute/launch.h"
+#include "sched/execute/ahead.h"
 
 #include <stdio.h>
 
@@ -359,7 +360,7 @@ static bool launch_kernel(fl_worker *w, fl_in_flight *flight)
     if (item->task != NULL && item->task->access_count != 0) {
         fl_locality_expect(w, item->task);
     }
-    if (!fetch_operands(w, item) || (item->is_ahead && !fl_lookahead_waits(w, item->task)) ||
+    if (!fetch_operands(w, item) || (item->is_ahead && !fl_ahead_waits(w, item->task)) ||
         !fl_publish_note_foreign(w, flight)) {
         return false;
     }
@@ -384,7 +385,7 @@ static bool launch_kernel(fl_worker *w, fl_in_flight *flight)
     } else if (!fl_publish_results(w, flight, launch.marker)) {
         fl_publish_fail(w, flight, &w->stall.error);
     } else {
-        fl_lookahead_launched(w, fl_pipeline_index(w, flight), launch.marker);
+        fl_ahead_launched(w, fl_pipeline_index(w, flight), launch.marker);
     }
     if (FL_UNLIKELY(item->task == NULL && item->run != NULL)) {
         fl_private_hold(w, item->run);

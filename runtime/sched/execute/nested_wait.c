@@ -3,8 +3,8 @@
 
 #include "graph/job/job.h"
 #include "sched/account/current_job.h"
-#include "sched/decide/shared_queue.h"
 #include "sched/execute/pick.h"
+#include "sched/execute/shared_queue.h"
 #include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
 

@@ -3,12 +3,12 @@
  * step, which launches items until the queue depth is reached, and retires items seen past on the
  * device. */
 #include "sched/execute/pipeline.h"
+#include "sched/execute/ahead.h"
 
 #include "sched/account/account.h"
 #include "sched/decide/depth.h"
 #include "sched/decide/locality.h"
 #include "sched/decide/lookahead.h"
-#include "sched/decide/shared_queue.h"
 #include "sched/decide/speculate.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/fetch.h"
@@ -17,6 +17,7 @@
 #include "sched/execute/pick.h"
 #include "sched/execute/poll_interval.h"
 #include "sched/execute/publish.h"
+#include "sched/execute/shared_queue.h"
 #include "sched/execute/step.h"
 #include "sched/execute/theft.h"
 #include "sched/execute/unavailable.h"
@@ -498,7 +499,7 @@ fl_act fl_pipeline_step(fl_worker *w)
                 return FL_ACT_MORE;
             }
         }
-        fl_task *next = w->offload != NULL ? fl_lookahead_next(w) : NULL;
+        fl_task *next = w->offload != NULL ? fl_ahead_next(w) : NULL;
         if (next != NULL) {
             fl_worker_take(w, next, false, &item);
             item.is_ahead = true;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Retiring and releasing stand in one file: both run for every task, in line. */
 #include "sched/execute/retire.h"
+#include "sched/execute/ahead.h"
 
 #include "sched/account/account.h"
 #include "sched/account/current_job.h"
 #include "sched/account/rated.h"
-#include "sched/decide/lookahead.h"
 #include "sched/decide/place.h"
-#include "sched/decide/shared_queue.h"
 #include "sched/decide/speculate.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/give.h"
 #include "sched/execute/reduce.h"
+#include "sched/execute/shared_queue.h"
 #include "sched/model/explore.h"
 #include "sched/model/kind.h"
 #include "sched/model/predict.h"
@@ -73,7 +73,7 @@ static inline void release_one(fl_worker *w, fl_task *task, const fl_release *ho
         return;
     }
     if (FL_UNLIKELY(how->is_looked_ahead)) {
-        if (fl_lookahead_release(task, how->run, poisoned)) {
+        if (fl_ahead_release(task, how->run, poisoned)) {
             make_ready(w, task);
         }
         return;
@@ -237,7 +237,7 @@ static inline __attribute__((always_inline)) void end_task(fl_worker *w, fl_task
         fl_open_retire(task, failed);
     }
     if (FL_UNLIKELY(w->sched->looks_ahead) && !is_open) {
-        fl_lookahead_retired(task, failed);
+        fl_ahead_retired(task, failed);
     }
     if (FL_UNLIKELY(!is_plain) && task->commutes) {
         give_turns(w, task);

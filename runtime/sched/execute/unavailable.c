@@ -23,9 +23,9 @@
 
 #include "sched/account/account.h"
 #include "sched/decide/locality.h"
-#include "sched/decide/shared_queue.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/pick.h"
+#include "sched/execute/shared_queue.h"
 #include "sched/execute/step.h"
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"

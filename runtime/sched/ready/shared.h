@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ready tasks that every worker may take: ranked lists under one lock, and which task a worker may
- * take. Two lists are of this kind: the shared ready queue (decide/shared_queue.h), by rank, and
+ * take. Two lists are of this kind: the shared ready queue (execute/shared_queue.h), by rank, and
  * the tasks that a policy leaves to anyone, by arrival. */
 #ifndef FL_SCHED_READY_SHARED_H
 #define FL_SCHED_READY_SHARED_H

@@ -44,7 +44,7 @@ typedef struct fl_graph_part {
     bool has_shared_roots;
     /* Mark of each task, where workers look ahead: the point on a lane behind which the task's
      * effects are visible, {device : 10, lane : 4, run : 8, sequence : 42}
-     * (sched/decide/lookahead.c). Sequence 0: the task has retired. Sequence all ones: no successor
+     * (mark.h). Sequence 0: the task has retired. Sequence all ones: no successor
      * may be put behind the task. */
     _Atomic uint64_t *markers;
     fl_launch_history history;

@@ -16,14 +16,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "sched/decide/shared_queue.h"
+#include "sched/execute/shared_queue.h"
 
 #include "sched/account/ledger.h"
+#include "sched/decide/admission.h"
 #include "sched/decide/eft.h"
 #include "sched/decide/locality.h"
-#include "sched/model/cost.h"
 #include "sched/model/explore.h"
-#include "sched/model/speed.h"
 #include "sched/model/timeline.h"
 #include "sched/ready/shared.h"
 #include "sched/worker/device.h"
@@ -52,35 +51,9 @@ static size_t board_bytes(const fl_sched *sched)
     return sizeof(fl_shared_queue) + sched->count * sizeof(fl_timeline);
 }
 
-static bool has_one_place(const fl_sched *sched)
-{
-    const fl_device *devices = sched->pool->devices;
-    /* Simulated devices without links have separate memory nodes, but transfer nothing. */
-    if (sched->pool->is_virtual && sched->core->places->count == 1) {
-        return true;
-    }
-    for (uint32_t d = 1; d < sched->count; ++d) {
-        if (devices[d].place != devices[0].place) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Compares devices by their scores, known before the first measurement. */
-static bool has_unlike_scores(const fl_sched *sched)
-{
-    double least = INFINITY, most = 0;
-    for (uint32_t d = 0; d < sched->count; ++d) {
-        least = fmin(least, sched->scores[d]);
-        most = fmax(most, sched->scores[d]);
-    }
-    return most >= FL_SLOW_FROM * least;
-}
-
 filch_status fl_shared_queue_open(fl_sched *sched)
 {
-    if (sched->rules.kind != FILCH_POLICY_STEAL || sched->count == 1 || !has_one_place(sched)) {
+    if (!fl_admission_may_share(sched)) {
         return FILCH_OK;
     }
     fl_shared_queue *board = fl_alloc_aligned(&sched->core->memory, board_bytes(sched), 64);
@@ -94,7 +67,7 @@ filch_status fl_shared_queue_open(fl_sched *sched)
         return status;
     }
     /* Relaxed: no second thread is running yet. */
-    fl_store_relaxed(&board->is_unlike, has_unlike_scores(sched));
+    fl_store_relaxed(&board->is_unlike, fl_admission_has_unlike_scores(sched));
     for (uint32_t d = 0; d < sched->count; ++d) {
         board->timelines[d].look_at = FL_TIME_NEVER;
     }
@@ -143,46 +116,6 @@ static fl_task *take(fl_shared_queue *board, uint32_t timelines, fl_ranked_spot 
 
 /* --- Admission of graphs --- */
 
-static bool runs_beside(const fl_sched *sched)
-{
-    return !sched->pool->devices[0].is_synchronous;
-}
-
-/* Mean task length on the fastest device, divided by the length required for the lock. Infinity
- * when no mean is known. */
-static double ask_length(const fl_sched *sched)
-{
-    double least = INFINITY;
-    for (uint32_t d = 0; d < sched->count; ++d) {
-        double mean = fl_worker_mean_ns(&sched->workers[d]);
-        least = mean > 0 ? fmin(least, mean) : least;
-    }
-    return least / (runs_beside(sched)
-                        ? fmax(FL_SHARED_QUEUE_LEAST_NS, FL_LOCK_NS / 10 * sched->count)
-                        : FL_LOCK_NS * sched->count);
-}
-
-/* Tells whether tasks are long enough to be weighed. */
-static bool are_weighed(const fl_sched *sched, bool is_unlike)
-{
-    return ask_length(sched) >= (is_unlike ? 1 : FL_LONGER_ALIKE);
-}
-
-/* Tells whether the graph's work per device is more than `width` times the longest path. */
-static bool is_wide(const fl_sched *sched, const filch_graph *graph, double width)
-{
-    return graph->rank_most > 0 &&
-           graph->rank_sum > width * sched->count * (double)graph->rank_most;
-}
-
-/* Tells whether the graph's tasks belong in the shared ready queue. */
-static bool is_for_board(const fl_sched *sched, const filch_graph *graph, bool is_unlike)
-{
-    double width = is_unlike ? FL_WIDE_ENOUGH : FL_WIDE_ENOUGH_ALIKE;
-    return (runs_beside(sched) || (is_unlike && are_weighed(sched, true))) &&
-           !is_wide(sched, graph, width);
-}
-
 /* Admits the graph: from now on ready tasks go to the shared ready queue. Under the lock. */
 static void admit(fl_sched *sched, filch_graph *graph)
 {
@@ -196,26 +129,6 @@ static void admit(fl_sched *sched, filch_graph *graph)
     ++sched->shared_jobs;
 }
 
-/* Tells whether devices differ in speed for the task. *is_known: at least two devices have a
- * measurement. */
-static bool is_unlike_at(const fl_sched *sched, const fl_task *task, bool *is_known)
-{
-    double least = INFINITY, most = 0, work = task->work > 0 ? (double)task->work : 1;
-    uint32_t known = 0;
-    for (uint32_t d = 0; d < sched->count; ++d) {
-        const fl_worker *w = &sched->workers[d];
-        const fl_speed *speed = fl_codelet_speed(task->codelet, d);
-        if (fl_speed_get(speed) > 0 && !fl_worker_is_unavailable(w)) {
-            double ns = fl_speed_time(speed, work);
-            least = fmin(least, ns);
-            most = fmax(most, ns);
-            ++known;
-        }
-    }
-    *is_known = known > 1;
-    return most >= FL_SLOW_FROM * least;
-}
-
 /* Judges whether tasks are too short for weighing; then any worker with a free slot takes the most
  * urgent task. Weighing a short task would cost more than a bad choice. The verdict is computed
  * after a measurement and kept, because devices write the cache lines of the means with each
@@ -223,8 +136,8 @@ static bool is_unlike_at(const fl_sched *sched, const fl_task *task, bool *is_kn
 static void judge_length(const fl_sched *sched)
 {
     fl_shared_queue *board = sched->shared_queue;
-    uint32_t is_hasty =
-        runs_beside(sched) && !are_weighed(sched, fl_load_relaxed(&board->is_unlike) != 0);
+    uint32_t is_hasty = fl_admission_runs_beside(sched) &&
+                        !fl_admission_is_weighed(sched, fl_load_relaxed(&board->is_unlike) != 0);
     /* Relaxed, both accesses: an estimate. */
     if (fl_load_relaxed(&board->is_hasty) != is_hasty) {
         fl_store_relaxed(&board->is_hasty, is_hasty);
@@ -254,17 +167,17 @@ void fl_shared_queue_learn(fl_worker *w, const fl_item *item)
     if (graph->kind != FILCH_GRAPH_CLOSED) {
         return;
     }
-    bool is_unlike = is_unlike_at(sched, item->task, &is_known);
+    bool is_unlike = fl_admission_is_unlike_at(sched, item->task, &is_known);
     if (!is_known) {
         return;
     }
     judge(board, is_unlike);
     fl_graph_part *part = fl_part_of_graph(graph);
     bool is_shared = fl_load_relaxed(&part->is_shared) != 0;
-    if (is_shared && !runs_beside(sched) && ask_length(sched) < 1) {
+    if (is_shared && !fl_admission_runs_beside(sched) && fl_admission_length(sched) < 1) {
         fl_store_relaxed(&part->is_shared, 0); /* relaxed, as in admit */
     }
-    if (is_shared || !is_for_board(sched, graph, is_unlike)) {
+    if (is_shared || !fl_admission_is_shared(sched, graph, is_unlike)) {
         return;
     }
     filch_job *job = graph->job;
@@ -297,7 +210,8 @@ bool fl_shared_queue_begin(fl_sched *sched, filch_job *job)
     /* Relaxed: a later publication makes the graph known to workers. */
     fl_store_relaxed(&part->is_shared, 0);
     part->has_shared_roots =
-        board != NULL && is_for_board(sched, graph, fl_load_relaxed(&board->is_unlike) != 0);
+        board != NULL &&
+        fl_admission_is_shared(sched, graph, fl_load_relaxed(&board->is_unlike) != 0);
     if (!part->has_shared_roots) {
         return false;
     }
@@ -459,7 +373,7 @@ bool fl_shared_queue_bid_ahead(fl_worker *w, fl_task *task)
 {
     fl_shared_queue *board = w->sched->shared_queue;
     if (is_hasty(w->sched)) {
-        return !is_wide(w->sched, task->graph, FL_WIDE_ENOUGH_HASTY);
+        return !fl_admission_is_wide(w->sched, task->graph, FL_WIDE_ENOUGH_HASTY);
     }
     if (fl_timeline_in_flight(w) >= fl_eft_depth(w)) {
         return false;
@@ -520,45 +434,6 @@ bool fl_shared_queue_leave(fl_worker *w)
 
 /* --- Putting --- */
 
-/* Chooses the waiting worker that is fastest at the task, a free worker first, and ends the wait. A
- * worker that left the present tasks is told once the queue holds more. Returns UINT32_MAX for no
- * worker. */
-static uint32_t call_one(fl_sched *sched, const fl_task *task)
-{
-    fl_shared_queue *board = sched->shared_queue;
-    uint32_t best = UINT32_MAX;
-    double least = INFINITY;
-    bool is_free = false;
-    for (uint32_t word = 0; word < FL_IDLE_WORDS && word * 64 < sched->count; ++word) {
-        /* A waiting worker without an idle bit has found work since the last look, or looks again
-         * after announcing idleness. If the announcement was before the worker's last look, the
-         * lock orders the bit before our look; otherwise the next look comes after. Relaxed: the
-         * lock orders the accesses. */
-        uint64_t bits = board->waiting[word] & fl_load_relaxed(&sched->idle[word]);
-        for (; bits != 0; bits &= bits - 1) {
-            uint32_t d = word * 64 + (uint32_t)__builtin_ctzll(bits);
-            const fl_worker *w = &sched->workers[d];
-            const fl_timeline *timeline = &board->timelines[d];
-            bool has_lane = timeline->count + timeline->others < fl_timeline_lanes(w);
-            if (fl_worker_is_unavailable(w) || (is_free && !has_lane) ||
-                (timeline->is_held && board->tasks.count <= timeline->seen) ||
-                !fl_worker_can_run(w, task)) {
-                continue;
-            }
-            double ns = fl_cost_of_any(w, task);
-            if (ns < least || (has_lane && !is_free)) {
-                least = ns;
-                best = d;
-                is_free = has_lane;
-            }
-        }
-    }
-    if (best != UINT32_MAX) {
-        set_waiting(board, best, false);
-    }
-    return best;
-}
-
 bool fl_shared_queue_put(fl_sched *sched, const fl_worker *self, fl_task *task)
 {
     fl_shared_queue *board = sched->shared_queue;
@@ -574,7 +449,10 @@ bool fl_shared_queue_put(fl_sched *sched, const fl_worker *self, fl_task *task)
         return false;
     }
     add(board, task);
-    uint32_t called = call_one(sched, task);
+    uint32_t called = fl_admission_called(sched, task);
+    if (called != UINT32_MAX) {
+        set_waiting(board, called, false);
+    }
     fl_mutex_unlock(&board->lock);
     if (called != UINT32_MAX) {
         fl_sched_wake_worker(sched, called);

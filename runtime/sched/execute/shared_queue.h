@@ -21,8 +21,8 @@
  * queue does not weigh the location of tiles. Deques also serve a device while memory is short or
  * tiles for ready tasks still arrive, because the worker chooses by the tiles present
  * (locality.c). */
-#ifndef FL_SCHED_DECIDE_SHARED_QUEUE_H
-#define FL_SCHED_DECIDE_SHARED_QUEUE_H
+#ifndef FL_SCHED_EXECUTE_SHARED_QUEUE_H
+#define FL_SCHED_EXECUTE_SHARED_QUEUE_H
 
 #include "sched/ready/shared.h"
 #include "sched/worker/sched.h"

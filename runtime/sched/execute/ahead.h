@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Look-ahead: marks tasks in flight, and claims tasks to be put behind the marks. */
+#ifndef FL_SCHED_EXECUTE_AHEAD_H
+#define FL_SCHED_EXECUTE_AHEAD_H
+
+#include "sched/worker/worker.h"
+
+/* Makes the marks of a sealed graph's tasks; every task has a common epoch. False: no memory. */
+bool fl_ahead_prepare(filch_graph *graph);
+/* Frees the marks; the graph is being destroyed. */
+void fl_ahead_drop(filch_graph *graph);
+/* The task of the item in flight was put on a lane: its successors may follow. */
+void fl_ahead_launched(fl_worker *worker, uint32_t index, fl_marker marker);
+/* The task has retired; a skipped task counts as failed. */
+void fl_ahead_retired(fl_task *task, bool failed);
+/* Claims a task whose predecessors are over or on a lane, to be put behind them. Null: none. */
+fl_task *fl_ahead_next(fl_worker *worker);
+/* Adds the markers of the task's predecessors on lanes to worker->offload->waits. */
+bool fl_ahead_waits(fl_worker *worker, const fl_task *task);
+/* One predecessor of a closed graph's task, in the run before epoch `run`, is over. True: the task
+ * is ready, and the caller's to offer. */
+bool fl_ahead_release(fl_task *task, uint32_t run, bool poisoned);
+
+#endif
