@@ -12,6 +12,7 @@
 #include "memory/host/multicast.h"
 #include "sched/drive/driver.h"
 #include "sched/model/prior.h"
+#include "sched/model/speed_file.h"
 #include "sched/worker/sched.h"
 
 #define CREATE "filch_runtime_create"

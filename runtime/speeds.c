@@ -4,6 +4,8 @@
 
 #include "runtime.h"
 #include "sched/model/prior.h"
+#include "sched/model/speed.h"
+#include "sched/model/speed_file.h"
 #include "sched/worker/device.h"
 
 /* Sizes of the records in the first version of the interface; later versions only append. */

@@ -3,6 +3,7 @@
  * every device. A range of pieces counts positions in a list ordered by device, and for a device by
  * items. */
 #include "sched/decide/chunk.h"
+#include "sched/decide/policy.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 

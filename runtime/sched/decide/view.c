@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device/links.h"
+#include "sched/decide/policy.h"
 #include "sched/model/cost.h"
 #include "sched/model/predict.h"
 #include "sched/worker/device.h"

@@ -3,6 +3,7 @@
  * scheduler. */
 
 #include "sched/account/account.h"
+#include "sched/decide/policy.h"
 #include "sched/drive/driver.h"
 #include "sched/execute/host_events.h"
 #include "sched/execute/job_start.h"
@@ -13,6 +14,7 @@
 #include "sched/model/predict.h"
 #include "sched/model/slowness.h"
 #include "sched/model/speed.h"
+#include "sched/model/speed_file.h"
 #include "sched/worker/device.h"
 #include "sched/worker/event_queue.h"
 #include "sched/worker/graph_part.h"

@@ -5,6 +5,7 @@
 #include "sched/decide/place.h"
 #include "sched/decide/placement.h"
 #include "sched/decide/slow.h"
+#include "sched/execute/placed.h"
 #include "sched/execute/route.h"
 #include "sched/execute/shared_queue.h"
 #include "sched/model/explore.h"
@@ -38,7 +39,7 @@ bool fl_give_ready(fl_worker *w, fl_task *task)
         return true;
     }
     if (fl_rules_place(&sched->rules)) {
-        fl_placed placed = fl_policy_place(sched, w, task);
+        fl_placed placed = fl_placed_give(sched, w, task);
         if (placed != FL_PLACED_AUTO) {
             return placed == FL_PLACED_AWAY;
         }

@@ -2,7 +2,7 @@
 #include "sched/execute/idle.h"
 
 #include "sched/account/account.h"
-#include "sched/decide/policy.h"
+#include "sched/execute/placed.h"
 #include "sched/execute/shared_queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
@@ -37,7 +37,7 @@ void fl_worker_begin_idle(fl_worker *w)
     fl_account_event(w, FL_EVENT_IDLE, NULL);
     w->idle.wake_at = w->idle.ready_at;
     if (FL_UNLIKELY(fl_rules_place(&sched->rules))) {
-        fl_policy_note_idle(w);
+        fl_placed_note_idle(w);
     }
     if ((sched->drive == FILCH_DRIVE_THREADS || sched->events != NULL) && sched->count > 1 &&
         sched->policy != FILCH_POLICY_STATIC &&

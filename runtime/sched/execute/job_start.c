@@ -2,6 +2,7 @@
 /* Begin and end of a job on the devices: hands roots or ranges out, and takes the job out of every
  * list at the end. */
 #include "sched/execute/job_start.h"
+#include "sched/decide/policy.h"
 #include "sched/execute/ahead.h"
 
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "sched/decide/place.h"
 #include "sched/decide/speculate.h"
 #include "sched/execute/graph_launch.h"
+#include "sched/execute/placed.h"
 #include "sched/execute/shared_queue.h"
 #include "sched/model/next_use.h"
 #include "sched/model/partition.h"
@@ -168,7 +170,7 @@ void fl_job_start(fl_scheduler *self, filch_job *job)
     }
     if (!needs_slot(sched, job)) {
         if (job->batch == NULL && has_roots(job)) {
-            fl_policy_place_roots(sched, job);
+            fl_placed_give_roots(sched, job);
         } else if (job->is_open) {
             /* No worker may be needed yet. But a worker asleep since before any job ran does not
              * look for work unasked; see begin_idle. */

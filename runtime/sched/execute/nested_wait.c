@@ -4,6 +4,7 @@
 #include "graph/job/job.h"
 #include "sched/account/current_job.h"
 #include "sched/execute/pick.h"
+#include "sched/execute/placed.h"
 #include "sched/execute/shared_queue.h"
 #include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
@@ -40,7 +41,7 @@ static bool has(const fl_ahead *ahead, const filch_job *job)
 bool fl_nested_pick_goal(fl_worker *w, fl_item *item)
 {
     filch_job *goal = (filch_job *)(uintptr_t)w->now.frames->goal;
-    return fl_pick_goal(w, goal, item) || fl_policy_pick_of(w, goal, false, item) ||
+    return fl_pick_goal(w, goal, item) || fl_placed_pick_of(w, goal, false, item) ||
            (w->sched->shared_queue != NULL && fl_shared_queue_pick_of(w, goal, false, item));
 }
 
@@ -53,7 +54,7 @@ bool fl_nested_pick_ahead(fl_worker *w, fl_item *item)
         (void)fl_job_waits_for(goal, note, &ahead);
     }
     for (uint32_t i = 0; i < ahead.count; ++i) {
-        if (fl_policy_pick_of(w, ahead.jobs[i], true, item) ||
+        if (fl_placed_pick_of(w, ahead.jobs[i], true, item) ||
             (sched->shared_queue != NULL &&
              fl_shared_queue_pick_of(w, ahead.jobs[i], true, item))) {
             return true;

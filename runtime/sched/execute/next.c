@@ -3,10 +3,10 @@
 
 #include "sched/account/current_job.h"
 #include "sched/decide/locality.h"
-#include "sched/decide/policy.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/nested_wait.h"
 #include "sched/execute/pick.h"
+#include "sched/execute/placed.h"
 #include "sched/execute/reduce.h"
 #include "sched/execute/shared_queue.h"
 #include "sched/model/kind.h"
@@ -147,7 +147,7 @@ static __attribute__((noinline)) bool pick_beside_window(fl_worker *w, fl_item *
 /* Picks a task that a policy left to anyone. */
 static bool pick_common(fl_worker *w, fl_item *item)
 {
-    if (FL_LIKELY(!fl_rules_place(&w->sched->rules)) || !fl_policy_pick(w, item)) {
+    if (FL_LIKELY(!fl_rules_place(&w->sched->rules)) || !fl_placed_pick(w, item)) {
         return false;
     }
     take_private(w, item);

@@ -5,6 +5,7 @@
 
 #include "sched/decide/chunk.h"
 #include "sched/decide/locality.h"
+#include "sched/decide/policy.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/give.h"
 #include "sched/execute/graph_launch.h"

@@ -4,6 +4,7 @@
 
 #include "sched/decide/place.h"
 #include "sched/execute/give.h"
+#include "sched/execute/placed.h"
 #include "sched/model/cost.h"
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"
@@ -75,7 +76,7 @@ void fl_sched_task_ready(fl_scheduler *self, fl_task *task)
 {
     fl_sched *sched = (fl_sched *)(void *)self;
     fl_worker *w = fl_sched_self(sched);
-    fl_placed placed = FL_UNLIKELY(fl_rules_place(&sched->rules)) ? fl_policy_place(sched, w, task)
+    fl_placed placed = FL_UNLIKELY(fl_rules_place(&sched->rules)) ? fl_placed_give(sched, w, task)
                                                                   : FL_PLACED_AUTO;
     if (placed == FL_PLACED_AWAY) {
         return;

@@ -7,6 +7,7 @@
 #include "sched/account/ledger.h"
 #include "sched/decide/chunk.h"
 #include "sched/decide/placement.h"
+#include "sched/decide/policy.h"
 #include "sched/decide/slow.h"
 #include "sched/decide/steal.h"
 #include "sched/decide/victims.h"

@@ -25,6 +25,7 @@
 #include "sched/decide/locality.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/pick.h"
+#include "sched/execute/placed.h"
 #include "sched/execute/shared_queue.h"
 #include "sched/execute/step.h"
 #include "sched/ready/queue.h"
@@ -221,7 +222,7 @@ static bool is_left(const fl_worker *w, const fl_task *task, const void *user)
 static void settle_shared(fl_worker *w)
 {
     fl_task *task;
-    while ((task = fl_policy_drop(w, is_left)) != NULL ||
+    while ((task = fl_placed_drop(w, is_left)) != NULL ||
            (task = fl_shared_queue_drop(w, is_left)) != NULL) {
         settle_claimed(w, task, fl_ready_own(task));
     }

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "sched/model/speed.h"
+#include "sched/model/speed_file.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 

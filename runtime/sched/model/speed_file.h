@@ -10,32 +10,12 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/memory.h"
-#include "base/sha256.h"
-#include "sched/model/speed.h"
+#include "sched/worker/speed_record.h"
 
 /* Largest number of records in the file; the records saved last stay. */
 #define FL_SPEED_FILE_MOST 4096
-#define FL_SPEED_FILE_PATH 4096
 /* Bytes of a file before its records. */
 #define FL_SPEED_FILE_HEADER 64
-
-typedef struct fl_record {
-    fl_digest key;    /* digest of device and codelet */
-    double rate;      /* ns per unit of work */
-    double fixed;     /* ns per work item */
-    double most_work; /* most work of a timed work item */
-    int64_t saved;    /* time of saving, seconds of the system's real time */
-    uint64_t taken;   /* samples ever taken; with key and time equal, the larger count wins */
-} fl_record;
-
-typedef struct fl_speed_file {
-    const fl_memory *memory;
-    fl_record *records; /* records as loaded, by key */
-    size_t count, capacity;
-    filch_status loaded;           /* outcome of loading, as in filch_speeds */
-    char path[FL_SPEED_FILE_PATH]; /* absolute path; empty: no file was asked for */
-} fl_speed_file;
 
 /* Reads the file; path is relative to the working directory, empty or "off" for no file. Never
  * fails: history->loaded has the outcome. */

@@ -7,6 +7,13 @@
 
 #include "graph/job/job.h"
 
+/* Meaning of the positions in a job's ranges. */
+enum {
+    FL_CUT_SHARES, /* grains, or roots, of every device */
+    FL_CUT_PIECES, /* positions of every device's pieces in fl_job_part.pieces */
+    FL_CUT_COMMON  /* grains of the whole batch, in the first device's range */
+};
+
 /* Consecutive grains of a batch, put on a device together by a scheduling policy. */
 typedef struct fl_piece {
     uint32_t lo, hi;
@@ -22,8 +29,7 @@ typedef struct fl_job_part {
     /* The job stands in the table of active jobs, or in the queue for the table. Release: the job's
      * ranges are filled. */
     _Alignas(64) _Atomic uint32_t is_offered;
-    /* Meaning of the ranges' positions (sched/decide/policy.h); constant while the job is
-     * offered. */
+    /* FL_CUT_*; constant while the job is offered. */
     uint32_t cut;
     fl_pieces *pieces; /* a policy's pieces, or null; constant while the job is offered */
     /* State of time accounting. 1: the ledgers at the job's beginning are recorded; 2: the

@@ -15,8 +15,8 @@
 
 #include "device/pool.h"
 #include "graph/scheduler.h"
-#include "sched/decide/policy.h"
-#include "sched/model/speed_file.h"
+#include "sched/worker/rules.h"
+#include "sched/worker/speed_record.h"
 #include "sched/worker/tuning.h"
 #include "sched/worker/worker.h"
 
