@@ -11,7 +11,6 @@
 #include "graph/job/job_trace.h"
 #include "memory/host/multicast.h"
 #include "sched/drive/driver.h"
-#include "sched/model/prior.h"
 #include "sched/model/speed_file.h"
 #include "sched/worker/sched.h"
 
@@ -455,8 +454,7 @@ filch_status filch_runtime_create(const filch_runtime_desc *given, filch_error *
 static void keep_speeds(filch_runtime *rt)
 {
     filch_error error = FILCH_ERROR_INIT;
-    if (fl_speed_file_is_on(&rt->sched.speed_file) &&
-        fl_prior_save(&rt->sched, &error) != FILCH_OK) {
+    if (fl_speed_file_is_on(&rt->sched.speed_file) && fl_speeds_save(rt, &error) != FILCH_OK) {
         fl_log_write(&rt->core.log, FILCH_LOG_WARNING, "measured speeds are not kept: %s",
                      error.text);
     }

@@ -27,4 +27,7 @@ struct filch_runtime {
     struct fl_job_trace *logbook; /* Trace of jobs; null until tracing starts. */
 };
 
+/* Saves the speeds of this run; statuses as filch_runtime_save_speeds. Any thread (speeds.c). */
+filch_status fl_speeds_save(filch_runtime *rt, filch_error *error);
+
 #endif

@@ -66,6 +66,28 @@ filch_status filch_runtime_speeds(filch_runtime *rt, filch_speeds *speeds)
     return FILCH_OK;
 }
 
+filch_status fl_speeds_save(filch_runtime *rt, filch_error *error)
+{
+    fl_sched *sched = &rt->sched;
+    const fl_memory *memory = &rt->core.memory;
+    size_t count = 0;
+    fl_mutex_lock(&rt->core.lock);
+    size_t most = fl_prior_most(sched), bytes = (most != 0 ? most : 1) * sizeof(fl_record);
+    fl_record *records = fl_alloc(memory, bytes);
+    if (records != NULL) {
+        count = fl_prior_collect(sched, records);
+    }
+    fl_mutex_unlock(&rt->core.lock);
+    filch_status status = records != NULL
+                              ? fl_speed_file_save(&sched->speed_file, records, count, error)
+                              : fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY},
+                                              "no memory for what is to be saved");
+    fl_free(memory, records, bytes);
+    fl_store_relaxed(&sched->saved, (uint32_t)status); /* relaxed: the two publish no other data */
+    fl_add_relaxed(&sched->saves, status == FILCH_OK);
+    return status;
+}
+
 filch_status filch_runtime_save_speeds(filch_runtime *rt)
 {
     filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
@@ -77,7 +99,7 @@ filch_status filch_runtime_save_speeds(filch_runtime *rt)
                             "neither the configuration nor FILCH_SPEEDS names a file");
     }
     filch_error error = FILCH_ERROR_INIT;
-    status = fl_prior_save(&rt->sched, &error);
+    status = fl_speeds_save(rt, &error);
     if (status != FILCH_OK) {
         fl_error_store(&rt->core.errors, &error);
     }

@@ -56,19 +56,26 @@ static bool is_codelet(const fl_object *object)
     return fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_CODELET;
 }
 
-/* Collects the estimates worth saving of every codelet, under the core's lock; *count: number of
- * records. */
-static void collect(const fl_sched *sched, fl_record *records, size_t *count)
+size_t fl_prior_most(const fl_sched *sched)
+{
+    size_t most = 0;
+    for (const fl_object *object = sched->core->objects; object != NULL; object = object->next) {
+        most += is_codelet(object) ? sched->count : 0;
+    }
+    return most;
+}
+
+size_t fl_prior_collect(const fl_sched *sched, fl_record *records)
 {
     struct timespec now = {0, 0};
     (void)timespec_get(&now, TIME_UTC);
-    *count = 0;
+    size_t count = 0;
     for (const fl_object *object = sched->core->objects; object != NULL; object = object->next) {
         const filch_codelet *codelet = (const filch_codelet *)(const void *)object;
         for (uint32_t device = 0; is_codelet(object) && device < sched->count; ++device) {
             fl_speed_view view = fl_speed_look(fl_codelet_speed(codelet, device));
             if (view.samples >= SAMPLES_LEAST) {
-                records[(*count)++] =
+                records[count++] =
                     (fl_record){.key = key_of(&sched->pool->devices[device], codelet),
                                 .rate = view.rate,
                                 .fixed = view.fixed,
@@ -78,28 +85,5 @@ static void collect(const fl_sched *sched, fl_record *records, size_t *count)
             }
         }
     }
-}
-
-filch_status fl_prior_save(fl_sched *sched, filch_error *error)
-{
-    const fl_memory *memory = &sched->core->memory;
-    size_t capacity = 0, count = 0;
-    fl_mutex_lock(&sched->core->lock);
-    for (const fl_object *object = sched->core->objects; object != NULL; object = object->next) {
-        capacity += is_codelet(object) ? sched->count : 0;
-    }
-    fl_record *records =
-        fl_alloc(memory, (capacity != 0 ? capacity : 1) * sizeof *records); /* upper bound */
-    if (records != NULL) {
-        collect(sched, records, &count);
-    }
-    fl_mutex_unlock(&sched->core->lock);
-    filch_status status = records != NULL
-                              ? fl_speed_file_save(&sched->speed_file, records, count, error)
-                              : fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY},
-                                              "no memory for what is to be saved");
-    fl_free(memory, records, (capacity != 0 ? capacity : 1) * sizeof *records);
-    fl_store_relaxed(&sched->saved, (uint32_t)status); /* relaxed: the two publish no other data */
-    fl_add_relaxed(&sched->saves, status == FILCH_OK);
-    return status;
+    return count;
 }

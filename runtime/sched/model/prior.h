@@ -4,10 +4,14 @@
 #define FL_SCHED_MODEL_PRIOR_H
 
 #include "sched/worker/sched.h"
+#include "sched/worker/speed_record.h"
 
 /* Speeds of earlier runs of a new codelet become its priors. Any thread. */
 void fl_prior_set(fl_sched *sched, filch_codelet *codelet);
-/* Saves the speeds of this run; statuses as filch_runtime_save_speeds. Any thread. */
-filch_status fl_prior_save(fl_sched *sched, filch_error *error);
+/* The largest number of records that fl_prior_collect gives. Under the core's lock. */
+size_t fl_prior_most(const fl_sched *sched);
+/* Collects the estimates worth saving of every codelet. Returns the number of records. Under the
+ * core's lock. */
+size_t fl_prior_collect(const fl_sched *sched, fl_record *records);
 
 #endif
