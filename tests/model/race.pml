@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks run twice (runtime/sync/race.c, speculate.c; fl_job_keep): an owner that runs two pieces one
+/* Chunks run twice (runtime/sync/race.c, execute/backup.c; fl_job_keep): an owner that runs two pieces one
  * after the other in one race, each the only one of its job, and two workers that may run each
  * again. Runs end with a result, or without one, as where the device is lost. Each piece is
  * committed exactly once; a job's memory is not another's while somebody runs its piece, or reads

@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Speculative execution: a backup run of a chunk that is in flight on a slower device. The run that
- * ends first counts. */
+/* Speculative execution: which chunk in flight on a slower device gets a backup run, and when.
+ *
+ * A backup run begins at once where the first run is predicted to end later. An overdue first run
+ * is assumed to need as long again as the run is overdue. The backup run then begins when the first
+ * run is late by the duration of a backup run. The waste of the two runs is at most twice the
+ * better duration. */
 #ifndef FL_SCHED_DECIDE_SPECULATE_H
 #define FL_SCHED_DECIDE_SPECULATE_H
 
-#include "sched/worker/worker.h"
+#include "sched/worker/sched.h"
 
-/* Offers a chunk that the worker is about to run, and whose codelet allows a backup run: gives the
- * chunk private output, and tells idle workers, if possible. On a GPU the chunk gets the output
- * with the operands, and workers are told at the launch. */
-void fl_speculate_offer(fl_worker *worker, fl_item *item);
-/* Gives the private output of an offered chunk up, because a GPU lacks memory: the chunk runs
- * without. False: the item is no offered chunk; a backup run does not run without. */
-bool fl_speculate_forgo(fl_item *item);
-/* Notes the launch of an offered chunk or of a backup run on a GPU. */
-void fl_speculate_launched(fl_worker *worker, fl_item *item);
-/* Notes that the launch was refused. */
-void fl_speculate_refused(fl_worker *worker, fl_item *item);
-/* Settles a run on a GPU that is past and has not failed. If the run counts, the results go to
- * their place, and the item becomes an ordinary item. */
-void fl_speculate_settle(fl_worker *worker, fl_in_flight *flight);
-/* Takes, for a worker without work, a chunk in flight on another device that would end first on the
- * worker's device. False: none; worker->idle.ready_at is no later than the time of the next. */
-bool fl_speculate_pick(fl_worker *worker, fl_item *item);
-/* Views of a run's private output in place of the chunk's views. */
-void fl_speculate_views(const fl_item *item, filch_view *views);
-/* Decides the race when a run with private output is over. flight: on a GPU, if the run has a
- * result; else null. True: the run counts, and the results are in their place or under way. False:
- * the run has lost; fl_speculate_drop follows, after which the job may be reused. */
-bool fl_speculate_decide(fl_worker *worker, fl_item *item, fl_in_flight *flight);
-void fl_speculate_drop(fl_worker *worker, fl_item *item);
-/* Counts, at the end of the job, device time wasted by runs that go on beyond the end. */
-void fl_speculate_end(fl_share *share, uint64_t end);
+/* Tells whether chunks of batches are run twice at all: only by the default rules. */
+static inline bool fl_speculates(const fl_worker *w)
+{
+    return w->sched->policy == FILCH_POLICY_STEAL && w->sched->count > 1;
+}
+
+/* Chunk with the largest gain found so far. */
+typedef struct fl_prey {
+    uint32_t victim;
+    fl_race *race;
+    uint64_t word;
+    fl_race_piece piece;
+    double gain;      /* ns */
+    uint64_t look_at; /* when to look again; FL_TIME_NEVER: when woken */
+} fl_prey;
+
+/* Finds the chunk in flight elsewhere whose backup run gains most here. False: none, or not yet;
+ * best->look_at is set in either case. */
+bool fl_speculate_find(const fl_worker *worker, fl_prey *best);
+/* Compares the backup run's gain with the transfer cost of inputs and results. Either run sends
+ * results to the final location, so only the difference between the runs counts. 0: the backup run
+ * pays; otherwise the time to look again. */
+uint64_t fl_speculate_waits(const fl_worker *worker, const fl_prey *prey, const fl_item *item);
 
 #endif

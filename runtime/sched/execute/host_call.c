@@ -2,8 +2,8 @@
 /* Host call: runs a codelet's host function on the driver's thread, with views and scratch. */
 #include "sched/execute/host_call.h"
 
-#include "sched/decide/speculate.h"
 #include "sched/execute/divide.h"
+#include "sched/execute/private_output.h"
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
 
@@ -72,7 +72,7 @@ static bool fill_call(fl_worker *w, fl_item *item, filch_call *call)
         return false;
     }
     if (FL_UNLIKELY(item->run != NULL)) {
-        fl_speculate_views(item, w->call.views);
+        fl_private_views(item, w->call.views);
     }
     return true;
 }

@@ -9,7 +9,7 @@
 
 #include "sched/account/account.h"
 #include "sched/decide/place.h"
-#include "sched/decide/speculate.h"
+#include "sched/execute/backup.h"
 #include "sched/execute/graph_launch.h"
 #include "sched/execute/placed.h"
 #include "sched/execute/shared_queue.h"
@@ -191,7 +191,7 @@ void fl_job_retire(fl_scheduler *self, filch_job *job)
     fl_sched *sched = (fl_sched *)(void *)self;
     fl_proven_end(sched, job);
     for (uint32_t d = 0; d < sched->count; ++d) {
-        fl_speculate_end(fl_job_share(job, d), job->finished);
+        fl_backup_end(fl_job_share(job, d), job->finished);
     }
     fl_account_end(sched, job);
     fl_shared_queue_end(sched, job);

@@ -11,7 +11,7 @@
 #include "sched/decide/depth.h"
 #include "sched/decide/locality.h"
 #include "sched/decide/lookahead.h"
-#include "sched/decide/speculate.h"
+#include "sched/execute/backup.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/fetch.h"
 #include "sched/execute/fill.h"
@@ -291,7 +291,7 @@ static bool is_brief(const fl_worker *w, const fl_in_flight *flight)
 static bool fetch_operands(fl_worker *w, fl_item *item)
 {
     return fl_fetch_operands(w, item) ||
-           (item->task == NULL && fl_speculate_forgo(item) && fl_fetch_operands(w, item));
+           (item->task == NULL && fl_backup_forgo(item) && fl_fetch_operands(w, item));
 }
 
 /* Puts an item with fetched operands on a lane. launch: tag and call are set, the function is
@@ -539,7 +539,7 @@ static bool drop_second(fl_worker *w, fl_in_flight *flight)
         fl_fetch_abandon(w);
         fl_pipeline_give(w, flight);
     }
-    fl_speculate_refused(w, &flight->item);
+    fl_backup_refused(w, &flight->item);
     if (is_second) {
         (void)fl_pipeline_is_down(w);
     }
@@ -611,7 +611,7 @@ static void launch_codelet(fl_worker *w, fl_in_flight *flight, const fl_item *pi
     fl_item_set_timed(item, codelet);
     bool races = FL_UNLIKELY(fl_item_may_race(item, codelet));
     if (races) {
-        fl_speculate_offer(w, item);
+        fl_backup_offer(w, item);
     }
     if (!fl_worker_computes(w) || w->pipeline.clock_age++ % FL_CLOCK_PERIOD == 0) {
         w->pipeline.clock = fl_worker_clock(w);
@@ -621,7 +621,7 @@ static void launch_codelet(fl_worker *w, fl_in_flight *flight, const fl_item *pi
     w->stall.error.status = FILCH_OK;
     if (fl_worker_computes(w) ? launch_kernel(w, flight) : launch_pretended(w, flight)) {
         if (races && fl_worker_computes(w)) {
-            fl_speculate_launched(w, item);
+            fl_backup_launched(w, item);
         }
         note_taken(w, flight);
         mark_long(w, flight);

@@ -9,7 +9,7 @@
 #include "sched/decide/depth.h"
 #include "sched/decide/locality.h"
 #include "sched/decide/lookahead.h"
-#include "sched/decide/speculate.h"
+#include "sched/execute/backup.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/fetch.h"
 #include "sched/execute/give.h"
@@ -78,7 +78,7 @@ void fl_pipeline_finish(fl_worker *w, fl_in_flight *flight)
     }
     if (FL_UNLIKELY(flight->item.task == NULL && flight->item.run != NULL) &&
         fl_worker_computes(w)) {
-        fl_speculate_settle(w, flight);
+        fl_backup_settle(w, flight);
     }
     if (flight->home_count == 0) {
         fl_pipeline_land(w, flight);
@@ -513,8 +513,7 @@ fl_act fl_pipeline_step(fl_worker *w)
         if (fl_worker_steal(w)) {
             continue;
         }
-        if (w->pipeline.in_flight != w->pipeline.writing_back_count ||
-            !fl_speculate_pick(w, &item)) {
+        if (w->pipeline.in_flight != w->pipeline.writing_back_count || !fl_backup_pick(w, &item)) {
             break;
         }
         fl_worker_end_idle(w);

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "sched/decide/speculate.h"
 #include "sched/execute/fetch.h"
 #include "sched/execute/publish.h"
 #include "sched/worker/sched.h"
@@ -81,7 +80,7 @@ void fl_private_give(fl_worker *w, fl_backup_run *run)
     }
 }
 
-void fl_speculate_views(const fl_item *item, filch_view *views)
+void fl_private_views(const fl_item *item, filch_view *views)
 {
     const fl_batch *batch = item->job->batch;
     char *at = item->run->output;

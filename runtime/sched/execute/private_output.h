@@ -8,6 +8,8 @@
 /* Takes memory for a run on the host, or where devices share the host's memory. False: no memory,
  * or the chunk's mapping is wrong, which the run reports. */
 bool fl_private_take(fl_worker *worker, const fl_item *item, fl_backup_run *run);
+/* Views of a run's private output in place of the chunk's views. */
+void fl_private_views(const fl_item *item, filch_view *views);
 /* Gives the memory back, also a GPU's. */
 void fl_private_give(fl_worker *worker, fl_backup_run *run);
 /* Copies the run's output to the chunk's place. */

@@ -7,7 +7,7 @@
 #include "sched/account/current_job.h"
 #include "sched/account/rated.h"
 #include "sched/decide/place.h"
-#include "sched/decide/speculate.h"
+#include "sched/execute/backup.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/give.h"
 #include "sched/execute/reduce.h"
@@ -302,13 +302,13 @@ static void retire_lost(fl_worker *w, fl_item *item)
         learn(w, item, fl_batch_codelet(item->job->batch));
         fl_account_event(w, FL_EVENT_DEFEATED, item);
     }
-    fl_speculate_drop(w, item);
+    fl_backup_drop(w, item);
 }
 
 static void retire_chunk(fl_worker *w, fl_item *item)
 {
     filch_job *job = item->job;
-    if (FL_UNLIKELY(item->run != NULL) && !fl_speculate_decide(w, item, NULL)) {
+    if (FL_UNLIKELY(item->run != NULL) && !fl_backup_decide(w, item, NULL)) {
         retire_lost(w, item);
         return;
     }

@@ -2,7 +2,7 @@
 #include "sched/execute/step.h"
 
 #include "sched/account/account.h"
-#include "sched/decide/speculate.h"
+#include "sched/execute/backup.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/fetch.h"
 #include "sched/execute/host_events.h"
@@ -103,7 +103,7 @@ static inline __attribute__((always_inline)) void prepare(fl_worker *w, fl_item 
         fl_trace_of(w) != NULL) {
         fl_item_set_timed(item, codelet);
         if (FL_UNLIKELY(fl_item_may_race(item, codelet))) {
-            fl_speculate_offer(w, item);
+            fl_backup_offer(w, item);
         }
     }
 }
@@ -194,7 +194,7 @@ static fl_act step_synchronous(fl_worker *w)
         if (!fl_worker_is_deep(w) && fl_worker_steal(w)) {
             continue;
         }
-        if (fl_speculate_pick(w, &w->now.item)) {
+        if (fl_backup_pick(w, &w->now.item)) {
             return begin_rare(w);
         }
         fl_jobs_end_peek(w);

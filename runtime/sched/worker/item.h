@@ -15,7 +15,7 @@ _Static_assert(FL_MOST_VIEWS <= FL_MOST_STAGED, "any of them may be staged");
 /* Chunks of one worker that may have a backup run, in flight at a time. */
 #define FL_RACES 8
 
-/* One of the two runs of a chunk that may have a backup run (speculate.h). */
+/* One of the two runs of a chunk that may have a backup run (execute/backup.h). */
 typedef struct fl_backup_run {
     fl_race *race;  /* the first run's worker owns the race */
     uint32_t first; /* the worker of the first run */

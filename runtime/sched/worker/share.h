@@ -28,8 +28,8 @@ typedef struct fl_account {
     _Atomic uint64_t starved_ns, held_ns, unshared_ns, tail_ns, own_ns, other_ns;
     _Atomic uint64_t gap_ns; /* cost of a dispatch */
     _Atomic uint64_t is_off; /* the device was offline, or failed */
-    /* Speculative execution (speculate.h): backup runs on the device, backup runs that counted, and
-     * chunks that no device could run again, though the codelet allows backup runs. */
+    /* Speculative execution (execute/backup.h): backup runs on the device, backup runs that
+     * counted, and chunks that no device could run again, though the codelet allows backup runs. */
     _Atomic uint64_t restarts, restarts_won, restarts_refused;
     /* Divisible tasks begun in pieces on the device, and pieces run on the device (divide.h). */
     _Atomic uint64_t divided, pieces;
