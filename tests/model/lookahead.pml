@@ -134,7 +134,7 @@ inline use_hint()
     d_step { won = false; skips = false; hint[me] = 0 }
 }
 
-/* fl_lookahead_release; who makes the task ready keeps it (fl_task_own), or gives hints to it. */
+/* fl_ahead_release; who makes the task ready keeps it (fl_task_own), or gives hints to it. */
 inline release(poisons)
 {
     d_step {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shared ready queue as data (decide/shared_queue.h), and the timelines of the devices that
+/* The shared ready queue as data (execute/shared_queue.h), and the timelines of the devices that
  * share the queue (model/timeline.h). Members are guarded by the queue's lock, except as noted. */
 #ifndef FL_SCHED_WORKER_TIMELINE_H
 #define FL_SCHED_WORKER_TIMELINE_H
