@@ -3,10 +3,10 @@
  * task piece by piece. Workers with nothing to run or steal join and run pieces, too, until no
  * grain is left to begin. The last worker to leave retires the task.
  *
- * Between two pieces a worker holds the task like a stolen task: the task is `adopted`, and picked
- * before any further work. When the device goes offline or fails, or the job is cancelled, the task
- * is treated as any claimed task not yet begun. The worker's part in the division goes where the
- * task goes.
+ * Between two pieces a worker holds the task like a stolen task: worker->ready.part names the task,
+ * and the task is picked before any further work. When the device goes offline or fails, or the job
+ * is cancelled, the task is treated as any claimed task not yet begun. The worker's part in the
+ * division goes where the task goes.
  *
  * Every piece runs in one memory. On devices running items asynchronously, for instance slices of a
  * GPU, a division begins once the first piece is launched: an earlier error is handled as for any

@@ -9,7 +9,7 @@
 #include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
 
-/* So many such jobs are looked for at once. */
+/* Number of preceding jobs collected at once. */
 #define MOST_AHEAD 16
 
 typedef struct fl_ahead {

@@ -28,9 +28,8 @@
 #include "sched/worker/sched.h"
 
 /* Makes sched->shared_queue if the devices may be unlike and the policy calls for a queue;
- * otherwise the member stays null. Returns FILCH_OUT_OF_MEMORY on failure. The devices are sorted.
-
- */
+ * otherwise the member stays null. Returns FILCH_OUT_OF_MEMORY on failure. The devices are
+ * sorted. */
 filch_status fl_shared_queue_open(fl_sched *sched);
 void fl_shared_queue_close(fl_sched *sched);
 /* Begins a closed graph's job. False: the roots belong in ranges. True: the roots are in the queue

@@ -10,7 +10,7 @@
  *
  * A device without capacity is neither. A thread placing a task knows the capacities, but not the
  * memory taken by other users, which shows at fetch. A task lacking memory, although no other item
- * uses the memory, moves to a device with more room by present knowledge. Devices are tried in
+ * uses the memory, moves to a device with more capacity by present knowledge. Devices are tried in
  * turn, starting with the next device. The number of moves is at most the number of devices, so two
  * devices do not send a task back and forth. The task stays claimed.
  *
@@ -422,8 +422,8 @@ fl_act fl_failed_step(fl_worker *w)
 
 /* --- Full --- */
 
-/* Tells whether the device of `other` has room by present knowledge. A device sharing the worker's
- * memory node has no room. */
+/* Tells whether the device of `other` has capacity by present knowledge. A device sharing the
+ * worker's memory node has none. */
 static bool has_room(const fl_worker *w, const fl_worker *other, const fl_task *task)
 {
     const fl_places *places = w->sched->core->places;
@@ -439,7 +439,7 @@ bool fl_full_move(fl_worker *w, fl_task *task)
     /* Gates, filch's own tasks and partial results are bound to devices. */
     bool may_move = !task->is_gate && !task->reduces && !task->combines && !task->begins;
     if (may_move && task->moves < sched->count && sched->policy != FILCH_POLICY_STATIC) {
-        /* Lacking an available device with room, the task waits with an offline device. */
+        /* Lacking an available device with capacity, the task waits with an offline device. */
         uint64_t first = (uint64_t)w->index + 1;
         other = fl_other_for(sched, w, task, FL_OTHERS_ONLINE, first, has_room);
         other = other != NULL ? other
