@@ -216,7 +216,7 @@ static void fill_interface(fl_sched *sched)
         .looks_ahead = sched->looks_ahead,
         .recalls = fl_speed_file_is_on(&sched->speed_file),
         .speed_bytes = sched->count * sizeof(fl_speed),
-        .codelet_init = fl_predict_codelet,
+        .codelet_init = fl_predict_init,
         .able = able,
         .device_is_lost = device_is_lost,
         .owner = fl_job_owner,

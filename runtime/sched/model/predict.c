@@ -72,7 +72,7 @@ double fl_pieces_work(const fl_worker *w, const filch_job *job, uint32_t lo, uin
 
 /* --- Functions of fl_scheduler --- */
 
-void fl_predict_codelet(fl_scheduler *self, filch_codelet *codelet)
+void fl_predict_init(fl_scheduler *self, filch_codelet *codelet)
 {
     fl_sched *sched = (fl_sched *)(void *)self;
     codelet->device_count = 0;

@@ -13,7 +13,7 @@ void fl_batch_learn(const fl_worker *worker, const fl_item *item);
 double fl_pieces_work(const fl_worker *worker, const filch_job *job, uint32_t lo, uint32_t hi);
 
 /* Functions of fl_scheduler (graph/scheduler.h). */
-void fl_predict_codelet(fl_scheduler *self, filch_codelet *codelet);
+void fl_predict_init(fl_scheduler *self, filch_codelet *codelet);
 double fl_predict_estimate(fl_scheduler *self, const filch_codelet *codelet, double work);
 double fl_predict_least_ns(fl_scheduler *self, const filch_codelet *codelet);
 
