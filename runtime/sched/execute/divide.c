@@ -23,6 +23,7 @@
 #include "sched/account/rated.h"
 #include "sched/decide/divisible.h"
 #include "sched/execute/fetch.h"
+#include "sched/execute/operands.h"
 #include "sched/execute/pipeline.h"
 #include "sched/execute/publish.h"
 #include "sched/execute/step.h"
@@ -46,16 +47,6 @@ double fl_divide_work(const fl_item *item)
     const fl_division *division = fl_task_items(item->task)->division;
     return division != NULL ? fl_division_grain_work(division) * (item->hi - item->lo)
                             : (double)item->task->work;
-}
-
-void fl_divide_range(const fl_item *item, uint64_t *lo, uint64_t *hi)
-{
-    const fl_items *items = fl_task_items(item->task);
-    *lo = 0;
-    *hi = items->count;
-    if (items->division != NULL) {
-        fl_items_range(items, item->lo, item->hi, lo, hi);
-    }
 }
 
 double fl_divide_whole(const fl_item *item, double ns)
@@ -393,7 +384,7 @@ static bool conclude(fl_worker *w, fl_item *item, uint32_t flags)
         return false;
     }
     items->division = NULL;
-    if (w->offload != NULL && flags == 0 && fl_fetch_concerns(item)) {
+    if (w->offload != NULL && flags == 0 && fl_operands_matter(item)) {
         fl_publish_on_host(w, item);
         if (item->code != 0) {
             fl_worker_note(w, item);

@@ -28,9 +28,7 @@ bool fl_divide_is_here(const fl_worker *worker, const fl_task *task);
 bool fl_divide_drop(fl_worker *worker, fl_task *task);
 /* Work of an item that has a part in a task with items. */
 double fl_divide_work(const fl_item *item);
-/* Items of that part. */
-void fl_divide_range(const fl_item *item, uint64_t *lo, uint64_t *hi);
-/* Duration of the whole task, ns, when the part took `ns`. */
+/* Duration of the whole task, ns, when the item's part took `ns`. */
 double fl_divide_whole(const fl_item *item, double ns);
 
 /* Whether several devices may have parts of a task that the caller has, or has a part of. */

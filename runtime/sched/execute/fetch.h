@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands of an item: lists them, and brings them to the worker's device. */
+/* Brings the operands of an item to the worker's device. */
 #ifndef FL_SCHED_EXECUTE_FETCH_H
 #define FL_SCHED_EXECUTE_FETCH_H
 
 #include "sched/worker/worker.h"
 
-/* Whether an item has operands that may be in another memory. */
-bool fl_fetch_concerns(const fl_item *item);
-/* Fills worker->call.views and offload->operands only. False: worker->stall.error says why not. */
-bool fl_fetch_list(fl_worker *worker, const fl_item *item);
 /* Finds the item's operands, starts to bring them to the worker's device, and fills
  * worker->call.views. False: worker->stall.error says why not. */
 bool fl_fetch_operands(fl_worker *worker, const fl_item *item);

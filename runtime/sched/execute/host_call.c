@@ -99,7 +99,7 @@ void fl_worker_run(fl_worker *w)
     }
     if (FL_UNLIKELY(item->task != NULL && item->task->has_items)) {
         /* Items with a range are always timed. */
-        fl_divide_range(item, &call.lo, &call.hi);
+        fl_item_range(item, &call.lo, &call.hi);
     }
     const fl_clock *clock = &w->sched->core->clock;
     /* The host function may wait for nested work, and nested work uses w->now.item. The driver
@@ -126,7 +126,7 @@ double fl_item_cost(const fl_worker *w, const fl_item *item)
         call.view_count = item->task->access_count;
         call.args = item->task->args;
         if (item->task->has_items) {
-            fl_divide_range(item, &call.lo, &call.hi);
+            fl_item_range(item, &call.lo, &call.hi);
         }
     } else {
         const fl_batch *batch = item->job->batch;

@@ -217,7 +217,7 @@ static void describe(fl_worker *w, const fl_item *item, filch_call *call)
         call->view_count = item->task->access_count;
         call->args = item->task->args;
         if (FL_UNLIKELY(item->task->has_items)) {
-            fl_divide_range(item, &call->lo, &call->hi);
+            fl_item_range(item, &call->lo, &call->hi);
         }
         return;
     }

@@ -510,7 +510,7 @@ fl_act fl_pipeline_step(fl_worker *w)
         if (!is_time_to_steal(w)) {
             break;
         }
-        if (fl_worker_steal(w)) {
+        if (fl_worker_steal(w) || (fl_worker_may_join(w) && fl_divide_join(w))) {
             continue;
         }
         if (w->pipeline.in_flight != w->pipeline.writing_back_count || !fl_backup_pick(w, &item)) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "sched/execute/fetch.h"
+#include "sched/execute/operands.h"
 #include "sched/execute/publish.h"
 #include "sched/worker/sched.h"
 
@@ -148,7 +149,7 @@ bool fl_private_publish(fl_worker *w, const fl_item *item)
     if (at == NULL) {
         return true;
     }
-    if (!fl_fetch_list(w, item)) {
+    if (!fl_operands_list(w, item)) {
         return false;
     }
     for (uint32_t i = 0; i < w->offload->operand_count; ++i) {
@@ -181,7 +182,7 @@ void fl_private_hold(fl_worker *w, fl_backup_run *run)
 void fl_private_send(fl_worker *w, fl_in_flight *flight)
 {
     fl_backup_run *run = flight->item.run;
-    if (!fl_fetch_list(w, &flight->item)) {
+    if (!fl_operands_list(w, &flight->item)) {
         fl_publish_fail(w, flight, &w->stall.error);
         return;
     }

@@ -4,6 +4,7 @@
 #include "sched/execute/publish.h"
 
 #include "sched/execute/fetch.h"
+#include "sched/execute/operands.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 
@@ -133,7 +134,7 @@ bool fl_publish_results(fl_worker *w, fl_in_flight *flight, fl_marker marker)
 
 bool fl_publish_pieces(fl_worker *w, fl_in_flight *flight)
 {
-    return fl_fetch_list(w, &flight->item) && fl_publish_results(w, flight, 0);
+    return fl_operands_list(w, &flight->item) && fl_publish_results(w, flight, 0);
 }
 
 void fl_publish_on_host(fl_worker *w, fl_item *item)
@@ -141,7 +142,7 @@ void fl_publish_on_host(fl_worker *w, fl_item *item)
     fl_offload *offload = w->offload;
     bool fits = true;
     /* The item may have waited for nested items: the lists then hold the nested items' operands. */
-    if (!fl_fetch_list(w, item)) {
+    if (!fl_operands_list(w, item)) {
         return;
     }
     for (uint32_t i = 0; i < offload->operand_count; ++i) {
@@ -164,7 +165,7 @@ bool fl_publish_move(fl_worker *w, fl_in_flight *flight)
     fl_waits *waits = &offload->waits;
     const fl_admission admission = {.foresight = NULL};
     waits->count = 0;
-    (void)fl_fetch_list(w, &flight->item);
+    (void)fl_operands_list(w, &flight->item);
     bool fits =
         fl_operands_fetch(fl_worker_places(w), NULL, offload->operands, offload->operand_count,
                           &admission, waits, &w->stall.error) == FILCH_OK;

@@ -159,9 +159,3 @@ bool fl_reduce_retire(fl_worker *w, const fl_item *item)
     }
     return false;
 }
-
-bool fl_combines_last(const fl_task *task)
-{
-    const fl_reduction *reduction = fl_task_extras(task)[0].reduction;
-    return fl_reduction_next(reduction, reduction->current + 1) == reduction->devices;
-}

@@ -10,7 +10,5 @@
 bool fl_reduce_admit(fl_worker *worker, fl_item *item);
 /* The item of a task that reduces or combines is over. True: the task is not over. */
 bool fl_reduce_retire(fl_worker *worker, const fl_item *item);
-/* Whether the combining task, which is running, runs for the last time. */
-bool fl_combines_last(const fl_task *task);
 
 #endif

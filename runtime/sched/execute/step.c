@@ -6,6 +6,7 @@
 #include "sched/execute/divide.h"
 #include "sched/execute/fetch.h"
 #include "sched/execute/host_events.h"
+#include "sched/execute/operands.h"
 #include "sched/execute/pipeline.h"
 #include "sched/execute/publish.h"
 #include "sched/execute/theft.h"
@@ -145,7 +146,7 @@ static inline __attribute__((always_inline)) void retire_run(fl_worker *w)
     /* A racing item is committed after the decision only. */
     bool may_race = w->now.item.task == NULL && w->now.item.run != NULL;
     if (w->offload != NULL && !w->now.item.skip && w->now.item.code == 0 && !may_race &&
-        fl_fetch_concerns(&w->now.item) &&
+        fl_operands_matter(&w->now.item) &&
         !(w->now.item.task != NULL &&
           /* A divided task is committed after the last piece only. */
           fl_task_is_divided(w->now.item.task))) {
@@ -164,8 +165,8 @@ static inline __attribute__((always_inline)) fl_act begin(fl_worker *w)
     if (fl_load_relaxed(&w->signals.hazard) != w->now.item.job) {
         fl_jobs_end_peek(w);
     }
-    return w->offload != NULL && !w->now.item.skip && fl_fetch_concerns(&w->now.item) ? fetch(w)
-                                                                                      : FL_ACT_RUN;
+    return w->offload != NULL && !w->now.item.skip && fl_operands_matter(&w->now.item) ? fetch(w)
+                                                                                       : FL_ACT_RUN;
 }
 
 static __attribute__((noinline)) fl_act begin_rare(fl_worker *w)
@@ -191,7 +192,8 @@ static fl_act step_synchronous(fl_worker *w)
             /* Completions may let further jobs start. */
             return FL_ACT_MORE;
         }
-        if (!fl_worker_is_deep(w) && fl_worker_steal(w)) {
+        if (!fl_worker_is_deep(w) &&
+            (fl_worker_steal(w) || (fl_worker_may_join(w) && fl_divide_join(w)))) {
             continue;
         }
         if (fl_backup_pick(w, &w->now.item)) {

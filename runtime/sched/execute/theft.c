@@ -11,7 +11,6 @@
 #include "sched/decide/slow.h"
 #include "sched/decide/steal.h"
 #include "sched/decide/victims.h"
-#include "sched/execute/divide.h"
 #include "sched/execute/oldest.h"
 #include "sched/model/explore.h"
 #include "sched/ready/queue.h"
@@ -566,7 +565,7 @@ bool fl_worker_steal(fl_worker *w)
     }
     /* A nested wait takes work needed by the awaited job, from every owner. */
     if (FL_LIKELY(sched->rules.with.steal == NULL) || w->now.frames != NULL) {
-        return steal_by_rules(w, false) || fl_divide_join(w);
+        return steal_by_rules(w, false);
     }
     if (steal_by_rules(w, true)) {
         return true;

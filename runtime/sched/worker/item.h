@@ -128,6 +128,17 @@ static inline void fl_item_pass(fl_item *item)
     }
 }
 
+/* Items [*lo, *hi) of a task with items that the item runs: a part, or all. */
+static inline void fl_item_range(const fl_item *item, uint64_t *lo, uint64_t *hi)
+{
+    const fl_items *items = fl_task_items(item->task);
+    *lo = 0;
+    *hi = items->count;
+    if (items->division != NULL) {
+        fl_items_range(items, item->lo, item->hi, lo, hi);
+    }
+}
+
 /* Whether the item is a chunk whose codelet allows a backup run. */
 static inline bool fl_item_may_race(const fl_item *item, const filch_codelet *codelet)
 {
