@@ -101,7 +101,7 @@ bool fl_admission_is_shared(const fl_sched *sched, const filch_graph *graph, boo
 
 uint32_t fl_admission_called(const fl_sched *sched, const fl_task *task)
 {
-    const fl_shared_queue *board = sched->shared_queue;
+    const fl_shared_queue *shared = sched->shared_queue;
     uint32_t best = UINT32_MAX;
     double least = INFINITY;
     bool is_free = false;
@@ -110,14 +110,14 @@ uint32_t fl_admission_called(const fl_sched *sched, const fl_task *task)
          * after announcing idleness. If the announcement was before the worker's last look, the
          * lock orders the bit before our look; otherwise the next look comes after. Relaxed: the
          * lock orders the accesses. */
-        uint64_t bits = board->waiting[word] & fl_load_relaxed(&sched->idle[word]);
+        uint64_t bits = shared->waiting[word] & fl_load_relaxed(&sched->idle[word]);
         for (; bits != 0; bits &= bits - 1) {
             uint32_t d = word * 64 + (uint32_t)__builtin_ctzll(bits);
             const fl_worker *w = &sched->workers[d];
-            const fl_timeline *timeline = &board->timelines[d];
+            const fl_timeline *timeline = &shared->timelines[d];
             bool has_lane = timeline->count + timeline->others < fl_timeline_lanes(w);
             if (fl_worker_is_unavailable(w) || (is_free && !has_lane) ||
-                (timeline->is_held && board->tasks.count <= timeline->seen) ||
+                (timeline->is_held && shared->tasks.count <= timeline->seen) ||
                 !fl_worker_can_run(w, task)) {
                 continue;
             }

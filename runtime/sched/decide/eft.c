@@ -103,10 +103,10 @@ static bool find_urgent(const fl_worker *w, uint64_t t, fl_eft_choice *choice)
 static bool find_spare(const fl_worker *w, const fl_outlay *outlay, fl_ranked_spot *spot)
 {
     const fl_sched *sched = w->sched;
-    const fl_shared_queue *board = sched->shared_queue;
-    double top = (64 - __builtin_clzll(board->tasks.ranks)) / (double)FL_RANKS;
+    const fl_shared_queue *shared = sched->shared_queue;
+    double top = (64 - __builtin_clzll(shared->tasks.ranks)) / (double)FL_RANKS;
     *spot = (fl_ranked_spot){0};
-    for (uint32_t i = 0; i < FL_EFT_MOST_SLACK && fl_ranked_step(&board->tasks, spot, true); ++i) {
+    for (uint32_t i = 0; i < FL_EFT_MOST_SLACK && fl_ranked_step(&shared->tasks, spot, true); ++i) {
         const fl_task *task = fl_task_of_link(spot->link);
         const filch_graph *graph = task->graph;
         fl_critical rank = fl_critical_of(task);
@@ -138,7 +138,7 @@ static bool tries(const fl_worker *w, fl_eft_choice *choice)
 static bool find(const fl_worker *w, uint64_t t, fl_eft_choice *choice)
 {
     const fl_sched *sched = w->sched;
-    const fl_shared_queue *board = sched->shared_queue;
+    const fl_shared_queue *shared = sched->shared_queue;
     const fl_timeline *timeline = fl_timeline_of(w);
     fl_ranked_spot *spot = &choice->spot;
     if (!find_any(w, false, spot)) {
@@ -150,13 +150,13 @@ static bool find(const fl_worker *w, uint64_t t, fl_eft_choice *choice)
     /* A device without a free lane takes urgent tasks only: a device that becomes free meanwhile
      * might take the task sooner. */
     bool is_free = timeline->count + timeline->others < fl_timeline_lanes(w);
-    if (fl_worker_mean_ns(w) == 0 && board->tasks.count > 1) {
+    if (fl_worker_mean_ns(w) == 0 && shared->tasks.count > 1) {
         return is_free && find_any(w, true, spot);
     }
     if (find_urgent(w, t, choice)) {
         return true;
     }
-    if (is_free && board->tasks.count > FL_EFT_LEFT_FOR_OTHERS &&
+    if (is_free && shared->tasks.count > FL_EFT_LEFT_FOR_OTHERS &&
         (find_spare(w, &outlay, spot) || tries(w, choice))) {
         return true;
     }

@@ -17,23 +17,24 @@ static uint64_t now(const fl_worker *w)
 }
 
 /* Lists the first runs in flight on a worker, oldest first. */
-static uint32_t list_races(fl_worker *victim, fl_prey *found)
+static uint32_t list_races(fl_worker *victim, fl_backup_candidate *found)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < FL_RACES; ++i) {
-        fl_prey prey = {.victim = victim->index, .race = &victim->signals.races[i]};
-        prey.word = fl_race_look(prey.race, &prey.piece);
-        if (fl_race_state_of(prey.word) == FL_RACE_FREE || prey.piece.since == 0) {
+        fl_backup_candidate candidate = {.victim = victim->index,
+                                         .race = &victim->signals.races[i]};
+        candidate.word = fl_race_look(candidate.race, &candidate.piece);
+        if (fl_race_state_of(candidate.word) == FL_RACE_FREE || candidate.piece.since == 0) {
             continue;
         }
         uint32_t at = count++;
-        for (; at > 0 && (found[at - 1].piece.since > prey.piece.since ||
-                          (found[at - 1].piece.since == prey.piece.since &&
-                           found[at - 1].piece.lo > prey.piece.lo));
+        for (; at > 0 && (found[at - 1].piece.since > candidate.piece.since ||
+                          (found[at - 1].piece.since == candidate.piece.since &&
+                           found[at - 1].piece.lo > candidate.piece.lo));
              --at) {
             found[at] = found[at - 1];
         }
-        found[at] = prey;
+        found[at] = candidate;
     }
     return count;
 }
@@ -45,9 +46,9 @@ static double predict(const fl_race_piece *piece, uint32_t device)
 }
 
 /* Finds the worker's chunk with the largest gain, if larger than *best. */
-static void look_at(const fl_worker *w, fl_worker *victim, fl_prey *best)
+static void look_at(const fl_worker *w, fl_worker *victim, fl_backup_candidate *best)
 {
-    fl_prey found[FL_RACES];
+    fl_backup_candidate found[FL_RACES];
     uint32_t count = list_races(victim, found);
     double t = (double)now(w), end = 0;
     for (uint32_t i = 0; i < count; ++i) {
@@ -78,13 +79,13 @@ static void look_at(const fl_worker *w, fl_worker *victim, fl_prey *best)
 
 /* Tells whether the worker should begin the only backup run. The first idle device is not always
  * the best: a much faster device may be idle soon, as nothing is left to steal. False: not yet. */
-static bool is_turn(const fl_worker *w, fl_prey *prey)
+static bool is_turn(const fl_worker *w, fl_backup_candidate *candidate)
 {
     const fl_sched *sched = w->sched;
-    double here = predict(&prey->piece, w->index), least = here;
+    double here = predict(&candidate->piece, w->index), least = here;
     for (uint32_t d = 0; d < sched->count; ++d) {
-        double ns = d != prey->victim && !fl_worker_is_unavailable(&sched->workers[d])
-                        ? predict(&prey->piece, d)
+        double ns = d != candidate->victim && !fl_worker_is_unavailable(&sched->workers[d])
+                        ? predict(&candidate->piece, d)
                         : 0;
         least = ns > 0 ? fmin(least, ns) : least;
     }
@@ -99,14 +100,14 @@ static bool is_turn(const fl_worker *w, fl_prey *prey)
     if (t >= at) {
         return true;
     }
-    prey->look_at = at < prey->look_at ? at : prey->look_at;
+    candidate->look_at = at < candidate->look_at ? at : candidate->look_at;
     return false;
 }
 
-bool fl_speculate_find(const fl_worker *w, fl_prey *best)
+bool fl_speculate_find(const fl_worker *w, fl_backup_candidate *best)
 {
     const fl_sched *sched = w->sched;
-    *best = (fl_prey){.look_at = FL_TIME_NEVER};
+    *best = (fl_backup_candidate){.look_at = FL_TIME_NEVER};
     for (uint32_t i = 1; i < sched->count; ++i) {
         fl_worker *victim = &sched->workers[(w->index + i) % sched->count];
         if (fl_load_relaxed(&victim->signals.racing) != 0) {
@@ -116,14 +117,15 @@ bool fl_speculate_find(const fl_worker *w, fl_prey *best)
     return best->race != NULL && is_turn(w, best);
 }
 
-uint64_t fl_speculate_waits(const fl_worker *w, const fl_prey *prey, const fl_item *item)
+uint64_t fl_speculate_waits(const fl_worker *w, const fl_backup_candidate *candidate,
+                            const fl_item *item)
 {
-    const fl_worker *victim = &w->sched->workers[prey->victim];
+    const fl_worker *victim = &w->sched->workers[candidate->victim];
     double here = 0, there = 0;
     if (w->offload != NULL) {
         here = fl_missing_of_run(w, victim, item->job, item->lo, item->hi, &there);
     }
-    double lacks = here - there - prey->gain;
+    double lacks = here - there - candidate->gain;
     if (lacks < 0) {
         return 0;
     }

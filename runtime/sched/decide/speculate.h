@@ -17,21 +17,22 @@ static inline bool fl_speculates(const fl_worker *w)
 }
 
 /* Chunk with the largest gain found so far. */
-typedef struct fl_prey {
+typedef struct fl_backup_candidate {
     uint32_t victim;
     fl_race *race;
     uint64_t word;
     fl_race_piece piece;
     double gain;      /* ns */
     uint64_t look_at; /* when to look again; FL_TIME_NEVER: when woken */
-} fl_prey;
+} fl_backup_candidate;
 
 /* Finds the chunk in flight elsewhere whose backup run gains most here. False: none, or not yet;
  * best->look_at is set in either case. */
-bool fl_speculate_find(const fl_worker *worker, fl_prey *best);
+bool fl_speculate_find(const fl_worker *worker, fl_backup_candidate *best);
 /* Compares the backup run's gain with the transfer cost of inputs and results. Either run sends
  * results to the final location, so only the difference between the runs counts. 0: the backup run
  * pays; otherwise the time to look again. */
-uint64_t fl_speculate_waits(const fl_worker *worker, const fl_prey *prey, const fl_item *item);
+uint64_t fl_speculate_waits(const fl_worker *worker, const fl_backup_candidate *candidate,
+                            const fl_item *item);
 
 #endif

@@ -410,7 +410,7 @@ filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
     }
     fl_sched_sort_devices(sched);
     if ((status = fl_shared_queue_open(sched)) != FILCH_OK) {
-        what = "memory for its board";
+        what = "memory for its shared ready queue";
         goto rules;
     }
     fl_host_events_init(sched);

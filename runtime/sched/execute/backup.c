@@ -113,11 +113,11 @@ static void look_again(fl_worker *w, uint64_t at)
 }
 
 /* Protects the job of a chunk in flight by the hazard pointer; false: the run is over. */
-static bool protect(fl_worker *w, const fl_prey *prey)
+static bool protect(fl_worker *w, const fl_backup_candidate *candidate)
 {
-    filch_job *job = (filch_job *)prey->piece.job;
+    filch_job *job = (filch_job *)candidate->piece.job;
     fl_jobs_peek_at(w, job);
-    if (!fl_race_is_at(prey->race, prey->word)) {
+    if (!fl_race_is_at(candidate->race, candidate->word)) {
         fl_jobs_end_peek(w); /* the hazard protects nothing */
         return false;
     }
@@ -141,10 +141,11 @@ static bool join_race(fl_worker *w, const fl_item *item)
 
 /* Starts the backup run of a chunk; the job is kept. The run takes private output, and joins the
  * race; on a GPU, only at the launch. */
-static bool start_kept(fl_worker *w, const fl_prey *prey, fl_item *item, fl_backup_run *run)
+static bool start_kept(fl_worker *w, const fl_backup_candidate *candidate, fl_item *item,
+                       fl_backup_run *run)
 {
     bool computes = fl_worker_computes(w);
-    uint64_t look_at = fl_speculate_waits(w, prey, item);
+    uint64_t look_at = fl_speculate_waits(w, candidate, item);
     if (look_at != 0) {
         look_again(w, look_at);
         return false;
@@ -153,8 +154,8 @@ static bool start_kept(fl_worker *w, const fl_prey *prey, fl_item *item, fl_back
         return false;
     }
     run->is_second = true;
-    run->word = prey->word;
-    take_run(run, prey->race, prey->victim, item);
+    run->word = candidate->word;
+    take_run(run, candidate->race, candidate->victim, item);
     if (computes || join_race(w, item)) {
         return true;
     }
@@ -164,20 +165,20 @@ static bool start_kept(fl_worker *w, const fl_prey *prey, fl_item *item, fl_back
 }
 
 /* Begins a backup run of a chunk; the job is protected. */
-static bool join(fl_worker *w, const fl_prey *prey, fl_item *item)
+static bool join(fl_worker *w, const fl_backup_candidate *candidate, fl_item *item)
 {
-    filch_job *job = (filch_job *)prey->piece.job;
+    filch_job *job = (filch_job *)candidate->piece.job;
     fl_backup_run *run = find_run(w, true);
     *item = (fl_item){.job = job,
-                      .lo = prey->piece.lo,
-                      .hi = prey->piece.hi,
+                      .lo = candidate->piece.lo,
+                      .hi = candidate->piece.hi,
                       .timed = true,
-                      .work = prey->piece.work};
+                      .work = candidate->piece.work};
     if (run == NULL || !fl_devices_have(fl_batch_devices(job->batch), w->index) ||
         fl_load_relaxed(&job->cancelled) != 0 || !fl_job_keep(job)) {
         return false;
     }
-    if (start_kept(w, prey, item, run)) {
+    if (start_kept(w, candidate, item, run)) {
         return true;
     }
     fl_job_unkeep(job); /* the worker's hazard still names the job */
@@ -187,7 +188,7 @@ static bool join(fl_worker *w, const fl_prey *prey, fl_item *item)
 bool fl_backup_pick(fl_worker *w, fl_item *item)
 {
     fl_sched *sched = w->sched;
-    fl_prey best;
+    fl_backup_candidate best;
     if (!fl_sched_attends(sched, FL_ATTEND_RACES) || !fl_speculates(w) || w->now.frames != NULL) {
         return false;
     }

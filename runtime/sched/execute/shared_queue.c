@@ -56,22 +56,22 @@ filch_status fl_shared_queue_open(fl_sched *sched)
     if (!fl_admission_may_share(sched)) {
         return FILCH_OK;
     }
-    fl_shared_queue *board = fl_alloc_aligned(&sched->core->memory, board_bytes(sched), 64);
-    if (board == NULL) {
+    fl_shared_queue *shared = fl_alloc_aligned(&sched->core->memory, board_bytes(sched), 64);
+    if (shared == NULL) {
         return FILCH_OUT_OF_MEMORY;
     }
-    memset(board, 0, board_bytes(sched));
-    filch_status status = fl_mutex_init(&board->lock);
+    memset(shared, 0, board_bytes(sched));
+    filch_status status = fl_mutex_init(&shared->lock);
     if (status != FILCH_OK) {
-        fl_free_aligned(&sched->core->memory, board, board_bytes(sched), 64);
+        fl_free_aligned(&sched->core->memory, shared, board_bytes(sched), 64);
         return status;
     }
     /* Relaxed: no second thread is running yet. */
-    fl_store_relaxed(&board->is_unlike, fl_admission_has_unlike_scores(sched));
+    fl_store_relaxed(&shared->is_unlike, fl_admission_has_unlike_scores(sched));
     for (uint32_t d = 0; d < sched->count; ++d) {
-        board->timelines[d].look_at = FL_TIME_NEVER;
+        shared->timelines[d].look_at = FL_TIME_NEVER;
     }
-    sched->shared_queue = board;
+    sched->shared_queue = shared;
     return FILCH_OK;
 }
 
@@ -96,20 +96,21 @@ static uint32_t rank_of(const fl_task *task)
     return rank <= 0 ? 0 : rank < (float)FL_RANKS ? (uint32_t)rank : FL_RANKS - 1;
 }
 
-static void add(fl_shared_queue *board, fl_task *task)
+static void add(fl_shared_queue *shared, fl_task *task)
 {
-    fl_ranked_add(&board->tasks, rank_of(task), &task->link);
-    ++board->changes;
+    fl_ranked_add(&shared->tasks, rank_of(task), &task->link);
+    ++shared->changes;
 }
 
-static fl_task *take(fl_shared_queue *board, uint32_t timelines, fl_ranked_spot spot)
+static fl_task *take(fl_shared_queue *shared, uint32_t timelines, fl_ranked_spot spot)
 {
-    fl_ranked_remove(&board->tasks, spot);
-    ++board->changes;
+    fl_ranked_remove(&shared->tasks, spot);
+    ++shared->changes;
     for (uint32_t d = 0; d < timelines; ++d) {
         /* Every device has seen the tasks left in the list, but not the next task put. */
-        fl_timeline *timeline = &board->timelines[d];
-        timeline->seen = timeline->seen < board->tasks.count ? timeline->seen : board->tasks.count;
+        fl_timeline *timeline = &shared->timelines[d];
+        timeline->seen =
+            timeline->seen < shared->tasks.count ? timeline->seen : shared->tasks.count;
     }
     return fl_task_of_link(spot.link);
 }
@@ -135,32 +136,32 @@ static void admit(fl_sched *sched, filch_graph *graph)
  * step. */
 static void judge_length(const fl_sched *sched)
 {
-    fl_shared_queue *board = sched->shared_queue;
+    fl_shared_queue *shared = sched->shared_queue;
     uint32_t is_hasty = fl_admission_runs_beside(sched) &&
-                        !fl_admission_is_weighed(sched, fl_load_relaxed(&board->is_unlike) != 0);
+                        !fl_admission_is_weighed(sched, fl_load_relaxed(&shared->is_unlike) != 0);
     /* Relaxed, both accesses: an estimate. */
-    if (fl_load_relaxed(&board->is_hasty) != is_hasty) {
-        fl_store_relaxed(&board->is_hasty, is_hasty);
+    if (fl_load_relaxed(&shared->is_hasty) != is_hasty) {
+        fl_store_relaxed(&shared->is_hasty, is_hasty);
     }
 }
 
 /* Records the task's evidence about the devices, for later graphs. */
-static void judge(fl_shared_queue *board, bool is_unlike)
+static void judge(fl_shared_queue *shared, bool is_unlike)
 {
     /* Relaxed, every access: estimates. */
     if (is_unlike) {
-        fl_store_relaxed(&board->alike, 0);
-        fl_store_relaxed(&board->is_unlike, 1);
-    } else if (fl_load_relaxed(&board->is_unlike) != 0 &&
-               fl_add_relaxed(&board->alike, 1) >= FL_ALIKE_TASKS) {
-        fl_store_relaxed(&board->is_unlike, 0);
+        fl_store_relaxed(&shared->alike, 0);
+        fl_store_relaxed(&shared->is_unlike, 1);
+    } else if (fl_load_relaxed(&shared->is_unlike) != 0 &&
+               fl_add_relaxed(&shared->alike, 1) >= FL_ALIKE_TASKS) {
+        fl_store_relaxed(&shared->is_unlike, 0);
     }
 }
 
 void fl_shared_queue_learn(fl_worker *w, const fl_item *item)
 {
     fl_sched *sched = w->sched;
-    fl_shared_queue *board = sched->shared_queue;
+    fl_shared_queue *shared = sched->shared_queue;
     filch_graph *graph = item->task->graph;
     bool is_known;
     judge_length(sched);
@@ -171,7 +172,7 @@ void fl_shared_queue_learn(fl_worker *w, const fl_item *item)
     if (!is_known) {
         return;
     }
-    judge(board, is_unlike);
+    judge(shared, is_unlike);
     fl_graph_part *part = fl_part_of_graph(graph);
     bool is_shared = fl_load_relaxed(&part->is_shared) != 0;
     if (is_shared && !fl_admission_runs_beside(sched) && fl_admission_length(sched) < 1) {
@@ -181,7 +182,7 @@ void fl_shared_queue_learn(fl_worker *w, const fl_item *item)
         return;
     }
     filch_job *job = graph->job;
-    fl_mutex_lock_soon(&board->lock);
+    fl_mutex_lock_soon(&shared->lock);
     bool is_new = !part->was_shared;
     if (is_new) {
         /* Assumes for tasks without an account of work an average share of the graph's work. */
@@ -193,7 +194,7 @@ void fl_shared_queue_learn(fl_worker *w, const fl_item *item)
     } else {
         fl_store_relaxed(&part->is_shared, 1); /* relaxed, as in admit */
     }
-    fl_mutex_unlock(&board->lock);
+    fl_mutex_unlock(&shared->lock);
     if (is_new) {
         fl_sched_wake(sched, sched->count);
     }
@@ -202,7 +203,7 @@ void fl_shared_queue_learn(fl_worker *w, const fl_item *item)
 bool fl_shared_queue_begin(fl_sched *sched, filch_job *job)
 {
     filch_graph *graph = job->graph;
-    fl_shared_queue *board = sched->shared_queue;
+    fl_shared_queue *shared = sched->shared_queue;
     uint32_t count = graph->root_count, own = 0;
     fl_graph_part *part = fl_part_of_graph(graph);
     part->rank_taken = 0;
@@ -210,8 +211,8 @@ bool fl_shared_queue_begin(fl_sched *sched, filch_job *job)
     /* Relaxed: a later publication makes the graph known to workers. */
     fl_store_relaxed(&part->is_shared, 0);
     part->has_shared_roots =
-        board != NULL &&
-        fl_admission_is_shared(sched, graph, fl_load_relaxed(&board->is_unlike) != 0);
+        shared != NULL &&
+        fl_admission_is_shared(sched, graph, fl_load_relaxed(&shared->is_unlike) != 0);
     if (!part->has_shared_roots) {
         return false;
     }
@@ -219,9 +220,9 @@ bool fl_shared_queue_begin(fl_sched *sched, filch_job *job)
     for (uint32_t i = 0; i < count; ++i) {
         own += fl_task_is_own(graph->roots[i]);
     }
-    fl_mutex_lock_soon(&board->lock);
+    fl_mutex_lock_soon(&shared->lock);
     admit(sched, graph);
-    fl_mutex_unlock(&board->lock);
+    fl_mutex_unlock(&shared->lock);
     /* Routes filch's own roots first: the job cannot end until the remaining roots are queued. */
     for (uint32_t i = 0, left = own; left != 0; ++i) {
         if (fl_task_is_own(graph->roots[i])) {
@@ -230,13 +231,13 @@ bool fl_shared_queue_begin(fl_sched *sched, filch_job *job)
         }
     }
     /* A graph with only filch's own roots may be finished and gone at the loop. */
-    fl_mutex_lock_soon(&board->lock);
+    fl_mutex_lock_soon(&shared->lock);
     for (uint32_t i = 0; i < count && own != count; ++i) {
         if (!fl_task_is_own(graph->roots[i])) {
-            add(board, graph->roots[i]);
+            add(shared, graph->roots[i]);
         }
     }
-    fl_mutex_unlock(&board->lock);
+    fl_mutex_unlock(&shared->lock);
     fl_sched_wake(sched, sched->count);
     return true;
 }
@@ -276,11 +277,11 @@ static fl_task *take_for(fl_worker *w, uint64_t t, bool is_weighed, fl_ranked_sp
     return task;
 }
 
-static void set_waiting(fl_shared_queue *board, uint32_t index, bool waits)
+static void set_waiting(fl_shared_queue *shared, uint32_t index, bool waits)
 {
     uint64_t bit = (uint64_t)1 << index % 64;
-    board->waiting[index / 64] =
-        waits ? board->waiting[index / 64] | bit : board->waiting[index / 64] & ~bit;
+    shared->waiting[index / 64] =
+        waits ? shared->waiting[index / 64] | bit : shared->waiting[index / 64] & ~bit;
 }
 
 static bool is_hasty(const fl_sched *sched)
@@ -301,7 +302,7 @@ static void wake_called(fl_sched *sched, const uint64_t *called)
 /* Carries out what a choice says beside the task to take. Under the lock. */
 static void note_choice(fl_worker *w, const fl_eft_choice *choice)
 {
-    const fl_shared_queue *board = w->sched->shared_queue;
+    const fl_shared_queue *shared = w->sched->shared_queue;
     fl_timeline *timeline = fl_timeline_of(w);
     if (choice->explores) {
         fl_explore_begin(w, fl_worker_mean_ns(w), fl_task_of_link(choice->spot.link));
@@ -312,14 +313,14 @@ static void note_choice(fl_worker *w, const fl_eft_choice *choice)
     }
     if (choice->is_held) {
         timeline->is_held = true;
-        timeline->seen = board->tasks.count;
+        timeline->seen = shared->tasks.count;
     }
 }
 
 bool fl_shared_queue_pick(fl_worker *w, fl_item *item)
 {
-    fl_shared_queue *board = w->sched->shared_queue;
-    board->timelines[w->index].look_at = FL_TIME_NEVER;
+    fl_shared_queue *shared = w->sched->shared_queue;
+    shared->timelines[w->index].look_at = FL_TIME_NEVER;
     if (!is_boarding(w->sched)) {
         return false;
     }
@@ -331,47 +332,47 @@ bool fl_shared_queue_pick(fl_worker *w, fl_item *item)
     fl_task *task = NULL;
     fl_eft_choice choice = {0};
     uint64_t t = hurries ? 0 : now(w->sched);
-    fl_mutex_lock_soon(&board->lock);
+    fl_mutex_lock_soon(&shared->lock);
     fl_timeline_update(w);
-    if (board->tasks.count != 0 && hurries) {
-        choice.is_found = fl_shared_find(&board->tasks, w, fl_may_run, NULL, &choice.spot);
-    } else if (board->tasks.count != 0) {
+    if (shared->tasks.count != 0 && hurries) {
+        choice.is_found = fl_shared_find(&shared->tasks, w, fl_may_run, NULL, &choice.spot);
+    } else if (shared->tasks.count != 0) {
         fl_eft_choose(w, t, &choice);
         note_choice(w, &choice);
     }
     if (choice.is_found) {
         task = take_for(w, t, !hurries, choice.spot);
     }
-    set_waiting(board, w->index, task == NULL);
-    fl_mutex_unlock(&board->lock);
+    set_waiting(shared, w->index, task == NULL);
+    fl_mutex_unlock(&shared->lock);
     wake_called(w->sched, choice.called);
     return fl_item_set_task(item, task);
 }
 
 bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_item *item)
 {
-    fl_shared_queue *board = w->sched->shared_queue;
+    fl_shared_queue *shared = w->sched->shared_queue;
     fl_task *task = NULL;
     fl_ranked_spot spot;
     if (!is_boarding(w->sched)) {
         return false;
     }
-    fl_mutex_lock_soon(&board->lock);
+    fl_mutex_lock_soon(&shared->lock);
     fl_timeline_update(w);
     /* The job's tasks come first, regardless of rank: an unrelated task might wait in turn. */
-    if (fl_shared_find(&board->tasks, w, fl_may_run_of, job, &spot) ||
+    if (fl_shared_find(&shared->tasks, w, fl_may_run_of, job, &spot) ||
         (!is_strict && !fl_worker_is_offline(w) &&
-         fl_shared_find(&board->tasks, w, fl_may_run_waiting, NULL, &spot))) {
+         fl_shared_find(&shared->tasks, w, fl_may_run_waiting, NULL, &spot))) {
         task = take_for(w, now(w->sched), true, spot);
     }
-    set_waiting(board, w->index, task == NULL);
-    fl_mutex_unlock(&board->lock);
+    set_waiting(shared, w->index, task == NULL);
+    fl_mutex_unlock(&shared->lock);
     return fl_item_set_task(item, task);
 }
 
 bool fl_shared_queue_bid_ahead(fl_worker *w, fl_task *task)
 {
-    fl_shared_queue *board = w->sched->shared_queue;
+    fl_shared_queue *shared = w->sched->shared_queue;
     if (is_hasty(w->sched)) {
         return !fl_admission_is_wide(w->sched, task->graph, FL_WIDE_ENOUGH_HASTY);
     }
@@ -379,15 +380,15 @@ bool fl_shared_queue_bid_ahead(fl_worker *w, fl_task *task)
         return false;
     }
     uint64_t t = now(w->sched);
-    fl_mutex_lock_soon(&board->lock);
+    fl_mutex_lock_soon(&shared->lock);
     fl_timeline_update(w);
     bool wins = fl_eft_wins(w, t, task);
     if (wins) {
         fl_timeline_take(w, t, task);
         /* The worker looks again before running out of work. */
-        set_waiting(board, w->index, false);
+        set_waiting(shared, w->index, false);
     }
-    fl_mutex_unlock(&board->lock);
+    fl_mutex_unlock(&shared->lock);
     return wins;
 }
 
@@ -404,31 +405,31 @@ uint64_t fl_shared_queue_look_at(fl_worker *w)
 
 fl_task *fl_shared_queue_drop(fl_worker *w, fl_may_fn may)
 {
-    fl_shared_queue *board = w->sched->shared_queue;
+    fl_shared_queue *shared = w->sched->shared_queue;
     fl_task *task = NULL;
     fl_ranked_spot spot;
-    if (board == NULL || !is_boarding(w->sched)) {
+    if (shared == NULL || !is_boarding(w->sched)) {
         return NULL;
     }
-    fl_mutex_lock_soon(&board->lock);
+    fl_mutex_lock_soon(&shared->lock);
     fl_timeline_update(w);
-    if (fl_shared_find(&board->tasks, w, may, NULL, &spot)) {
-        task = take(board, w->sched->count, spot);
+    if (fl_shared_find(&shared->tasks, w, may, NULL, &spot)) {
+        task = take(shared, w->sched->count, spot);
     }
-    fl_mutex_unlock(&board->lock);
+    fl_mutex_unlock(&shared->lock);
     return task;
 }
 
 bool fl_shared_queue_leave(fl_worker *w)
 {
-    fl_shared_queue *board = w->sched->shared_queue;
-    if (board == NULL) {
+    fl_shared_queue *shared = w->sched->shared_queue;
+    if (shared == NULL) {
         return false;
     }
-    fl_mutex_lock_soon(&board->lock);
-    bool is_first = !board->timelines[w->index].is_gone;
-    board->timelines[w->index].is_gone = true;
-    fl_mutex_unlock(&board->lock);
+    fl_mutex_lock_soon(&shared->lock);
+    bool is_first = !shared->timelines[w->index].is_gone;
+    shared->timelines[w->index].is_gone = true;
+    fl_mutex_unlock(&shared->lock);
     return is_first && is_boarding(w->sched);
 }
 
@@ -436,24 +437,24 @@ bool fl_shared_queue_leave(fl_worker *w)
 
 bool fl_shared_queue_put(fl_sched *sched, const fl_worker *self, fl_task *task)
 {
-    fl_shared_queue *board = sched->shared_queue;
+    fl_shared_queue *shared = sched->shared_queue;
     /* Relaxed: a stale value only leaves the task in a deque. */
     if (fl_load_relaxed(&fl_part_of_graph(task->graph)->is_shared) == 0 || fl_task_is_own(task) ||
         (self != NULL && FL_UNLIKELY(fl_locality_keeps(self, task)))) {
         return false;
     }
-    fl_mutex_lock_soon(&board->lock);
+    fl_mutex_lock_soon(&shared->lock);
     /* Unavailable devices look at the queue once, when going offline or failing. */
     if (fl_other_for(sched, NULL, task, FL_OTHERS_ONLINE, 0, NULL) == NULL) {
-        fl_mutex_unlock(&board->lock);
+        fl_mutex_unlock(&shared->lock);
         return false;
     }
-    add(board, task);
+    add(shared, task);
     uint32_t called = fl_admission_called(sched, task);
     if (called != UINT32_MAX) {
-        set_waiting(board, called, false);
+        set_waiting(shared, called, false);
     }
-    fl_mutex_unlock(&board->lock);
+    fl_mutex_unlock(&shared->lock);
     if (called != UINT32_MAX) {
         fl_sched_wake_worker(sched, called);
     }
