@@ -18,6 +18,7 @@ enum { GRAIN = 16, ROUNDS = 12, STEPS = 4, MANY = 100 };
 #define RANGES "FAKECUBIN arch=90 entry=range"
 
 static _Atomic int calls, bad_calls;
+static _Atomic bool is_shut; /* the gate of add_at_gate() */
 
 /* items(to): adds one to each of its items; slow enough for others to come. */
 static int add_items(const filch_call *call)
@@ -40,11 +41,13 @@ static void nap(long ns)
     (void)nanosleep(&time, NULL);
 }
 
-/* The same, slower. */
-static int nap_items(const filch_call *call)
+/* The same, and the piece ends only after the gate is open: the first pieces are a part of the task,
+ * so a shut gate keeps a rest, however fast or slow the machine is. */
+static int add_at_gate(const filch_call *call)
 {
     int code = add_items(call);
-    nap(1000 * (long)(call->hi - call->lo));
+    while (atomic_load(&is_shut))
+        nap(10000);
     return code;
 }
 
@@ -222,7 +225,7 @@ static void no_gpu_takes_the_rest(void **state)
     for (int round = 0; round < 10; round++) {
         start("cuda,host:2", "2", "{\"kernel_ns\": 20000, \"devices\": [{\"count\": 1}]}");
         fakecuda_register_filch("range", add_quickly, 1, true, 0);
-        filch_codelet *both = codelet_of(runtime, RANGES, "range", nap_items, 0);
+        filch_codelet *both = codelet_of(runtime, RANGES, "range", add_at_gate, 0);
         filch_codelet *bumps = on_host("bump", bump);
         filch_data *data = handle(x);
         filch_graph *made = graph();
@@ -237,13 +240,16 @@ static void no_gpu_takes_the_rest(void **state)
         add(made, bumps, FILCH_READWRITE, data, NULL, NULL);
         set(x, 100);
         atomic_store(&calls, 0);
+        atomic_store(&is_shut, true);
         assert_ok(filch_device_withdraw(runtime, 0));
         filch_job *job = submit(made);
-        while (atomic_load(&calls) < 4)
+        while (atomic_load(&calls) == 0)
             nap(10000);
         assert_ok(filch_device_readmit(runtime, 0));
         withdraw_cores(true);
+        atomic_store(&is_shut, false);
         nap(20000000);
+        assert_int_equal(filch_job_status(job), FILCH_NOT_READY);
         withdraw_cores(false);
         finish(job, FILCH_OK);
         for (int i = 0; i < N; i++)
