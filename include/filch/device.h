@@ -277,7 +277,6 @@ typedef struct filch_memory_stats {
                                   that workers keep at hand. */
     uint64_t cached;         /**< Bytes in blocks given back and kept for reuse. */
     uint64_t pending;        /**< Part of cached, in blocks that work in flight may still use. */
-    uint64_t reserved;       /**< Bytes promised to tasks about to start, and not in use yet. */
     uint64_t takes;          /**< Blocks taken so far. */
     uint64_t gives;          /**< Blocks given back so far. */
     uint64_t shortages;      /**< Number of times when the device had no more memory although the
@@ -288,9 +287,9 @@ typedef struct filch_memory_stats {
 } filch_memory_stats;
 
 /** Initializer of a ::filch_memory_stats. */
-#define FILCH_MEMORY_STATS_INIT                                                             \
-    {                                                                                       \
-        sizeof(filch_memory_stats), FILCH_ARENA_DEFAULT, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+#define FILCH_MEMORY_STATS_INIT                                                          \
+    {                                                                                    \
+        sizeof(filch_memory_stats), FILCH_ARENA_DEFAULT, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 
 /**

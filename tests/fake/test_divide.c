@@ -41,8 +41,8 @@ static void nap(long ns)
     (void)nanosleep(&time, NULL);
 }
 
-/* The same, and the piece ends only after the gate is open: the first pieces are a part of the task,
- * so a shut gate keeps a rest, however fast or slow the machine is. */
+/* The same, and the piece ends only after the gate is open: the first pieces are a part of the
+ * task, so a shut gate keeps a rest, however fast or slow the machine is. */
 static int add_at_gate(const filch_call *call)
 {
     int code = add_items(call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places over memory that traps whoever touches it: blocks come back with markers, are promised,
+/* Places over memory that traps whoever touches it: blocks come back with markers,
  * counted, capped, trimmed and zeroed. */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -258,38 +258,7 @@ static void a_full_place_asks_the_driver(void **state)
     close_world(&w);
 }
 
-/* --- Promises, cap and trim --- */
-
-static void what_is_promised_is_not_taken_by_others(void **state)
-{
-    filch_error error = FILCH_ERROR_INIT;
-    world w;
-    void *block;
-    fl_marker behind;
-    (void)state;
-    open_world(&w, FILCH_ARENA_PAGES);
-    warm(&w, MIB);
-    void *first = take(&w, 30 * MIB);
-    assert_ok(fl_place_reserve(&w.places, 1, 33 * MIB, &error));
-    assert_int_equal(fl_place_reserve(&w.places, 1, 2 * MIB, &error), FILCH_NO_DEVICE_MEMORY);
-    assert_int_equal(fl_place_reserve(&w.places, 1, UINT64_MAX, &error), FILCH_NO_DEVICE_MEMORY);
-    assert_int_equal(stats_of(&w).reserved, 33 * MIB);
-    assert_int_equal(fl_place_take(&w.places, 1, 2 * MIB, &block, &error), FILCH_NO_DEVICE_MEMORY);
-    void *last = take(&w, MIB); /* all that is left */
-    assert_int_equal(fl_place_take(&w.places, 1, MIB, &block, &error), FILCH_NO_DEVICE_MEMORY);
-    /* Who has the promise gets it, in parts, also from a bucket. */
-    give(&w, last, MIB, 0);
-    assert_ok(fl_place_take_as(&w.places, 1, MIB, FL_TAKE_RESERVED, &last, &behind, &error));
-    assert_ok(fl_place_take_as(&w.places, 1, 20 * MIB, FL_TAKE_RESERVED, &block, &behind, &error));
-    assert_int_equal(stats_of(&w).reserved, 12 * MIB);
-    fl_place_unreserve(&w.places, 1, 12 * MIB);
-    void *more = take(&w, 12 * MIB);
-    give(&w, more, 12 * MIB, 0);
-    give(&w, block, 20 * MIB, 0);
-    give(&w, last, MIB, 0);
-    give(&w, first, 30 * MIB, 0);
-    close_world(&w);
-}
+/* --- Cap and trim --- */
 
 static void a_cap_and_a_trim_hand_back_what_is_unused(void **state)
 {
@@ -345,18 +314,15 @@ static void zeroes_are_for_who_asks(void **state)
                      FILCH_BACKEND);
     assert_ptr_equal(none, &w);
     assert_int_equal(stats_of(&w).requested, 0);
-    /* What cannot be cleared leaves the promise as it was: from a bucket, and from the heap. */
+    /* Once the device clears again, the block can be had: from a bucket, and from the heap. */
     for (size_t bytes = 1000; bytes < 3 * MIB; bytes = 2 * MIB + bytes) {
-        size_t rounded = fl_block_round(bytes);
-        const uint32_t flags = FL_TAKE_RESERVED | FL_TAKE_ZEROED;
-        assert_ok(fl_place_reserve(&w.places, 1, rounded, &error));
         fake.clear_status = FILCH_BACKEND;
-        assert_int_equal(fl_place_take_as(&w.places, 1, bytes, flags, &none, &behind, &error),
-                         FILCH_BACKEND);
-        assert_int_equal(stats_of(&w).reserved, rounded);
+        assert_int_equal(
+            fl_place_take_as(&w.places, 1, bytes, FL_TAKE_ZEROED, &none, &behind, &error),
+            FILCH_BACKEND);
+        assert_int_equal(stats_of(&w).requested, 0);
         fake.clear_status = FILCH_OK;
-        assert_ok(fl_place_take_as(&w.places, 1, bytes, flags, &block, &behind, &error));
-        assert_int_equal(stats_of(&w).reserved, 0);
+        assert_ok(fl_place_take_as(&w.places, 1, bytes, FL_TAKE_ZEROED, &block, &behind, &error));
         give(&w, block, bytes, 0);
     }
     close_world(&w);
@@ -462,19 +428,13 @@ static int churn(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         if (count < HELD && fl_random_below(&r, 2) == 0) {
             size_t bytes = MIB << fl_random_below(&r, SIZES);
-            bool reserves = fl_random_below(&r, 4) == 0;
             fl_marker behind;
-            if (reserves && fl_place_reserve(&k->w->places, 1, bytes, NULL) != FILCH_OK)
-                continue;
-            if (fl_place_take_as(&k->w->places, 1, bytes,
-                                 FL_TAKE_BEHIND | (reserves ? FL_TAKE_RESERVED : 0), &blocks[count],
-                                 &behind, NULL) == FILCH_OK) {
+            if (fl_place_take_as(&k->w->places, 1, bytes, FL_TAKE_BEHIND, &blocks[count], &behind,
+                                 NULL) == FILCH_OK) {
                 sizes[count++] = bytes;
                 k->beyond += atomic_fetch_add(k->used, bytes) + bytes > BUDGET;
             } else {
                 k->refused++;
-                if (reserves)
-                    fl_place_unreserve(&k->w->places, 1, bytes);
             }
         } else if (count != 0) {
             atomic_fetch_sub(k->used, sizes[--count]);
@@ -512,7 +472,6 @@ static void threads_together_keep_the_budget(void **state)
     assert_true(refused > 0);
     filch_memory_stats stats = stats_of(&w);
     assert_int_equal(stats.requested, 0);
-    assert_int_equal(stats.reserved, 0);
     assert_int_equal(stats.takes, stats.gives);
     assert_true(stats.mapped_peak <= BUDGET);
     atomic_fetch_add(&fake.reached, 10);
@@ -527,7 +486,6 @@ int main(void)
         cmocka_unit_test(a_size_that_comes_back_is_kept_at_hand),
         cmocka_unit_test(a_block_in_use_is_not_handed_out),
         cmocka_unit_test(a_full_place_asks_the_driver),
-        cmocka_unit_test(what_is_promised_is_not_taken_by_others),
         cmocka_unit_test(a_cap_and_a_trim_hand_back_what_is_unused),
         cmocka_unit_test(zeroes_are_for_who_asks),
         cmocka_unit_test(everything_is_counted),

@@ -182,8 +182,6 @@ static void put_away(fl_places *places, fl_place *place, const fl_spare *blocks,
 
 /* --- Taking --- */
 
-/* Takes a block from the bucket. A caller without a promise leaves promised blocks alone. The
- * check runs under the claim, as fl_place_reserve takes the claim, too. */
 static void *take_fast(fl_places *places, fl_place *place, size_t asked, size_t bytes,
                        uint32_t flags, fl_marker *last)
 {
@@ -195,17 +193,10 @@ static void *take_fast(fl_places *places, fl_place *place, size_t asked, size_t 
     if (FL_UNLIKELY(!fl_bucket_claim(bucket))) {
         return NULL;
     }
-    bool is_promised = (flags & FL_TAKE_RESERVED) != 0;
-    /* Relaxed: reserve raises `reserved` before claiming the bucket. */
-    if (is_promised || fl_load_relaxed(&place->reserved) == 0) {
-        block = fl_bucket_take(bucket, bytes, (flags & FL_TAKE_BEHIND) != 0, is_past, places, last);
-    }
+    block = fl_bucket_take(bucket, bytes, (flags & FL_TAKE_BEHIND) != 0, is_past, places, last);
     if (FL_LIKELY(block != NULL)) {
         bucket->taken += asked;
         ++bucket->takes;
-        if (is_promised) {
-            fl_sub_relaxed(&place->reserved, bytes); /* a mere count */
-        }
     } else {
         old_count = fl_bucket_miss(bucket, bytes, old, &old_bytes);
     }
@@ -214,14 +205,10 @@ static void *take_fast(fl_places *places, fl_place *place, size_t asked, size_t 
     return block;
 }
 
-/* Tells whether `bytes` more may be held beside promises to further callers. Requires the node's
- * lock. */
-static bool is_allowed(const fl_place *place, uint64_t bytes, bool is_promised)
+/* Tells whether `bytes` more may be held. Requires the node's lock. */
+static bool is_allowed(const fl_place *place, uint64_t bytes)
 {
-    /* Raised under the lock. */
-    uint64_t reserved = is_promised ? 0 : fl_load_relaxed(&place->reserved);
-    return place->held + reserved <= place->budget &&
-           bytes <= place->budget - place->held - reserved;
+    return place->held <= place->budget && bytes <= place->budget - place->held;
 }
 
 static uint64_t budget_of(const fl_place *place)
@@ -234,29 +221,19 @@ static filch_status refuse(const fl_place *place, uint64_t bytes, uint64_t budge
                            filch_error *error)
 {
     const char *name = place->device->info.name;
-    uint64_t reserved = fl_load_relaxed(&place->reserved); /* as above */
-    const fl_fault fault = {.status = FILCH_NO_DEVICE_MEMORY, .device = name};
-    return reserved == 0
-               ? fl_error_fill(error, fault,
-                               "%s: %" PRIu64 " bytes were asked for, but of its budget, "
-                               "%" PRIu64 " bytes, %" PRIu64 " are taken",
-                               name, bytes, budget, used)
-               : fl_error_fill(error, fault,
-                               "%s: %" PRIu64 " bytes were asked for, but of its budget, "
-                               "%" PRIu64 " bytes, %" PRIu64 " are taken and %" PRIu64 " promised",
-                               name, bytes, budget, used, reserved);
+    return fl_error_fill(error, (fl_fault){.status = FILCH_NO_DEVICE_MEMORY, .device = name},
+                         "%s: %" PRIu64 " bytes were asked for, but of its budget, "
+                         "%" PRIu64 " bytes, %" PRIu64 " are taken",
+                         name, bytes, budget, used);
 }
 
-/* Accounts for a block about to leave the heap; the block's bytes use up the caller's promise. */
-static filch_status admit(fl_place *place, uint64_t bytes, bool is_promised, filch_error *error)
+/* Accounts for a block about to leave the heap. */
+static filch_status admit(fl_place *place, uint64_t bytes, filch_error *error)
 {
     fl_mutex_lock(&place->lock);
     filch_status status = FILCH_OK;
-    if (is_allowed(place, bytes, is_promised)) {
+    if (is_allowed(place, bytes)) {
         place->held += bytes;
-        if (is_promised) {
-            fl_sub_relaxed(&place->reserved, bytes);
-        }
     } else {
         status = refuse(place, bytes, place->budget, place->held, error);
     }
@@ -264,13 +241,10 @@ static filch_status admit(fl_place *place, uint64_t bytes, bool is_promised, fil
     return status;
 }
 
-static void admit_not(fl_place *place, uint64_t bytes, bool is_promised)
+static void admit_not(fl_place *place, uint64_t bytes)
 {
     fl_mutex_lock(&place->lock);
     place->held -= bytes;
-    if (is_promised) {
-        fl_add_relaxed(&place->reserved, bytes);
-    }
     fl_mutex_unlock(&place->lock);
 }
 
@@ -302,14 +276,13 @@ static void count_take(fl_place *place, size_t asked)
 }
 
 /* Takes a pending block of a size, for a taker whose device waits for the marker. The budget
- * already includes the block; only a taker without a promise must not use up promised bytes. */
-static bool take_pending(fl_place *place, size_t bytes, bool is_promised, void **block,
-                         fl_marker *last)
+ * already includes the block. */
+static bool take_pending(fl_place *place, size_t bytes, void **block, fl_marker *last)
 {
     bool has_found = false;
     fl_mutex_lock(&place->lock);
     for (size_t i = 0; i < fl_load_relaxed(&place->pending_count) && !has_found; ++i) {
-        if (place->pending[i].bytes == bytes && is_allowed(place, 0, is_promised)) {
+        if (place->pending[i].bytes == bytes && is_allowed(place, 0)) {
             *block = place->pending[i].ptr;
             *last = place->pending[i].last;
             place->pending[i] = remove_last(place);
@@ -317,22 +290,18 @@ static bool take_pending(fl_place *place, size_t bytes, bool is_promised, void *
             has_found = true;
         }
     }
-    if (has_found && is_promised) {
-        fl_sub_relaxed(&place->reserved, bytes);
-    }
     fl_mutex_unlock(&place->lock);
     return has_found;
 }
 
 /* Takes a block from the heap, if the budget allows. */
-static filch_status take_heap(fl_place *place, size_t bytes, bool is_promised, void **block,
-                              filch_error *error)
+static filch_status take_heap(fl_place *place, size_t bytes, void **block, filch_error *error)
 {
-    filch_status status = admit(place, bytes, is_promised, error);
+    filch_status status = admit(place, bytes, error);
     if (status == FILCH_OK) {
         status = fl_heap_take(&place->heap, bytes, block, error);
         if (status != FILCH_OK) {
-            admit_not(place, bytes, is_promised);
+            admit_not(place, bytes);
         }
     }
     return status;
@@ -343,18 +312,17 @@ static filch_status take_heap(fl_place *place, size_t bytes, bool is_promised, v
 static filch_status take_slow(fl_places *places, fl_place *place, size_t bytes, uint32_t flags,
                               void **block, fl_marker *last, filch_error *error)
 {
-    bool is_promised = (flags & FL_TAKE_RESERVED) != 0;
     if (fl_load_relaxed(&place->pending_count) != 0) {
         reap(places, place, false);
     }
-    filch_status status = take_heap(place, bytes, is_promised, block, error);
+    filch_status status = take_heap(place, bytes, block, error);
     if (status == FILCH_NO_DEVICE_MEMORY) {
         flush(places, place);
         reap(places, place, true);
-        status = take_heap(place, bytes, is_promised, block, error);
+        status = take_heap(place, bytes, block, error);
     }
     if (status == FILCH_NO_DEVICE_MEMORY && (flags & FL_TAKE_BEHIND) != 0 &&
-        take_pending(place, bytes, is_promised, block, last)) {
+        take_pending(place, bytes, block, last)) {
         status = FILCH_OK;
     }
     return status;
@@ -372,14 +340,6 @@ static filch_status clear(fl_place *place, void *block, size_t bytes, fl_marker 
         *last = cleared;
     }
     return status;
-}
-
-/* Restores a promise used up by a block about to go back. */
-static void promise_again(fl_place *place, uint64_t bytes)
-{
-    fl_mutex_lock(&place->lock);
-    fl_add_relaxed(&place->reserved, bytes); /* raised under the lock */
-    fl_mutex_unlock(&place->lock);
 }
 
 filch_status fl_place_take_as(fl_places *places, uint32_t index, size_t bytes, uint32_t flags,
@@ -403,9 +363,6 @@ filch_status fl_place_take_as(fl_places *places, uint32_t index, size_t bytes, u
     if (FL_UNLIKELY((flags & FL_TAKE_ZEROED) != 0)) {
         filch_status status = clear(place, found, bytes, &last, error);
         if (status != FILCH_OK) {
-            if ((flags & FL_TAKE_RESERVED) != 0) {
-                promise_again(place, rounded); /* before a second thread may take the block */
-            }
             fl_place_give(places, index, found, bytes, last);
             return status;
         }
@@ -447,32 +404,6 @@ void fl_place_give(fl_places *places, uint32_t index, void *block, size_t bytes,
     place->given += bytes;
     ++place->gives;
     fl_mutex_unlock(&place->lock);
-}
-
-/* --- Promises --- */
-
-filch_status fl_place_reserve(fl_places *places, uint32_t index, uint64_t bytes, filch_error *error)
-{
-    fl_place *place = &places->at[index];
-    filch_status status = FILCH_OK;
-    fl_mutex_lock(&place->lock);
-    /* Relaxed: a later claimer of a bucket sees the raised value, and an earlier claimer's take
-     * is counted. Concurrent takes of promised bytes lower the value; at worst the call is
-     * refused a block too early. */
-    uint64_t reserved = fl_add_relaxed(&place->reserved, bytes);
-    uint64_t used = place->held - cached_bytes(place) - place->pending_bytes;
-    uint64_t budget = budget_of(place);
-    if (bytes > budget || used + reserved > budget - bytes) {
-        fl_sub_relaxed(&place->reserved, bytes);
-        status = refuse(place, bytes, budget, used, error);
-    }
-    fl_mutex_unlock(&place->lock);
-    return status;
-}
-
-void fl_place_unreserve(fl_places *places, uint32_t index, uint64_t bytes)
-{
-    fl_sub_relaxed(&places->at[index].reserved, bytes); /* a mere count */
 }
 
 /* --- Upkeep --- */
@@ -538,7 +469,6 @@ void fl_place_stats(fl_places *places, uint32_t index, filch_memory_stats *stats
     stats->requested_peak = place->requested_peak;
     stats->cached = cached_bytes(place) + place->pending_bytes;
     stats->pending = place->pending_bytes;
-    stats->reserved = fl_load_relaxed(&place->reserved);
     stats->takes = place->takes;
     stats->gives = place->gives;
     for (uint32_t i = 0; i <= place->owner_count; ++i) {

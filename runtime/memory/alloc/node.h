@@ -32,7 +32,6 @@ typedef struct fl_place {
         *owners;
     fl_bucket *buckets; /* a bucket per owner, and a last bucket for every remaining thread */
     uint32_t owner_count;
-    _Atomic uint64_t reserved; /* bytes promised and not taken; raised under the lock */
     /* Guards every member below; never held while waiting for the heap's lock or asking a
      * driver. */
     fl_mutex lock;
@@ -82,26 +81,14 @@ void fl_place_give(fl_places *places, uint32_t index, void *block, size_t bytes,
 /* Flag: the block may come with a pending marker, returned in *behind (else 0). The first use
  * must be ordered behind the marker. */
 #define FL_TAKE_BEHIND 1u
-/* Flag: the bytes were reserved. */
-#define FL_TAKE_RESERVED 2u
 /* Flag: the block is full of zeroes, regardless of former owners, once the marker in *behind is
  * past. */
-#define FL_TAKE_ZEROED 4u
+#define FL_TAKE_ZEROED 2u
 
-/* Takes a block as fl_place_take does, with flags. On failure a reservation stays in force.
- * behind may be null without FL_TAKE_BEHIND and FL_TAKE_ZEROED. */
+/* Takes a block as fl_place_take does, with flags. behind may be null without FL_TAKE_BEHIND and
+ * FL_TAKE_ZEROED. */
 filch_status fl_place_take_as(fl_places *places, uint32_t index, size_t bytes, uint32_t flags,
                               void **block, fl_marker *behind, filch_error *error);
-
-/* Promises bytes (the sum of fl_block_round(bytes) over the blocks) to the caller: further takes
- * and promises leave the bytes alone. FILCH_NO_DEVICE_MEMORY: bytes in use, earlier promises and
- * the new promise exceed the budget of the node (including fl_place_cap), or the device's known
- * memory. The promise concerns the budget alone. A take finds out whether the free memory is
- * fragmented, or still used by work in flight. Thread-safe. */
-filch_status fl_place_reserve(fl_places *places, uint32_t index, uint64_t bytes,
-                              filch_error *error);
-/* Takes back promised bytes not taken. */
-void fl_place_unreserve(fl_places *places, uint32_t index, uint64_t bytes);
 
 /* Maximum bytes currently available from the device: the device's budget (a lower fl_place_cap
  * does not count), or less if further users share the memory and the device refused a request
