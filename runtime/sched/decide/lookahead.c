@@ -3,7 +3,7 @@
 
 #include "sched/decide/divisible.h"
 #include "sched/worker/device.h"
-#include "sched/worker/mark.h"
+#include "sched/worker/graph_part.h"
 
 /* Tells whether tasks may follow the predecessor on the worker's device. is_alone: only if the
  * predecessor is over, or runs on the worker's device. */

@@ -22,7 +22,7 @@
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
-#include "sched/worker/share.h"
+#include "sched/worker/job_part.h"
 #include "sched/worker/tuning.h"
 
 /* --- Releasing --- */

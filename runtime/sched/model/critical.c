@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "sched/worker/graph_part.h"
-#include "sched/worker/share.h"
+#include "sched/worker/job_part.h"
 
 static void longest_below(fl_task *successor, void *user)
 {

@@ -4,6 +4,7 @@
 #ifndef FL_SCHED_WORKER_GRAPH_PART_H
 #define FL_SCHED_WORKER_GRAPH_PART_H
 
+#include "backend/backend.h"
 #include "graph/build/graph.h"
 
 /* Number of recent runs with recorded times, for the choice of graph launch. */
@@ -24,15 +25,6 @@ typedef struct fl_launch_history {
     uint64_t launched_ns;
 } fl_launch_history;
 
-/* Bits of a task's mark (fl_graph_part.markers) that identify the run that made the mark. */
-#define FL_MARK_RUN_SHIFT 42
-#define FL_MARK_RUN ((uint64_t)0xff << FL_MARK_RUN_SHIFT)
-
-static inline uint64_t fl_mark_run(uint32_t epoch)
-{
-    return (uint64_t)epoch << FL_MARK_RUN_SHIFT & FL_MARK_RUN;
-}
-
 typedef struct fl_graph_part {
     /* Part of the graph's rank_sum begun in this run; guarded by the lock of the shared ready
      * queue. */
@@ -43,9 +35,8 @@ typedef struct fl_graph_part {
      * runs. */
     bool has_shared_roots;
     /* Mark of each task, where workers look ahead: the point on a lane behind which the task's
-     * effects are visible, {device : 10, lane : 4, run : 8, sequence : 42}
-     * (mark.h). Sequence 0: the task has retired. Sequence all ones: no successor
-     * may be put behind the task. */
+     * effects are visible, {device : 10, lane : 4, run : 8, sequence : 42}. Sequence 0: the task
+     * has retired. Sequence all ones: no successor may be put behind the task. */
     _Atomic uint64_t *markers;
     fl_launch_history history;
     /* Memory for sorting roots by core anew (sched/decide/place.c), or null. */
@@ -58,6 +49,38 @@ typedef struct fl_graph_part {
 static inline fl_graph_part *fl_part_of_graph(const filch_graph *graph)
 {
     return (fl_graph_part *)(void *)graph->part;
+}
+
+/* --- Marks --- */
+
+/* Bits of a mark that identify the run that made the mark. */
+#define FL_MARK_RUN_SHIFT 42
+#define FL_MARK_RUN ((uint64_t)0xff << FL_MARK_RUN_SHIFT)
+#define FL_MARK_SEQUENCE (((uint64_t)1 << FL_MARK_RUN_SHIFT) - 1)
+/* Value in place of a sequence number: no task may follow. */
+#define FL_MARK_UNFOLLOWABLE FL_MARK_SEQUENCE
+
+static inline uint64_t fl_mark_run(uint32_t epoch)
+{
+    return (uint64_t)epoch << FL_MARK_RUN_SHIFT & FL_MARK_RUN;
+}
+
+/* Returns the marker to wait for; 0: no wait, since the task is over. */
+static inline fl_marker fl_mark_lane(uint64_t marker)
+{
+    uint64_t sequence = marker & FL_MARK_SEQUENCE;
+    return sequence != 0 && sequence != FL_MARK_UNFOLLOWABLE ? (marker >> 50 << 50) | sequence : 0;
+}
+
+static inline _Atomic uint64_t *fl_mark_of(const fl_task *task)
+{
+    return &fl_part_of_graph(task->graph)->markers[task->order];
+}
+
+static inline uint32_t fl_task_epoch(const fl_task *task)
+{
+    /* Relaxed: the caller knows the task's state. */
+    return fl_word_epoch(fl_load_relaxed(&task->word));
 }
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "observe/trace.h"
 #include "sched/worker/item.h"
-#include "sched/worker/share.h"
+#include "sched/worker/job_part.h"
 #include "sync/deque.h"
 #include "sync/division.h"
 #include "sync/eventcount.h"

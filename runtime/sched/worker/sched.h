@@ -14,11 +14,45 @@
 #define FL_SCHED_WORKER_SCHED_H
 
 #include "device/pool.h"
+#include "filch/policy.h"
 #include "graph/scheduler.h"
-#include "sched/worker/rules.h"
 #include "sched/worker/speed_record.h"
 #include "sched/worker/tuning.h"
 #include "sched/worker/worker.h"
+#include "sync/ranked.h"
+
+/* Tasks for every device, oldest first. */
+typedef struct fl_common {
+    fl_mutex lock;
+    fl_ranked_lists tasks;   /* in the list of rank 0; under the lock */
+    _Atomic uint32_t filled; /* nonzero: a task is listed; release, after the lists */
+} fl_common;
+
+/* Counts of a function's calls and of refused answers; relaxed: statistics. */
+typedef struct fl_asked {
+    _Atomic uint64_t times, refused;
+} fl_asked;
+
+/* The policy: functions of the host or none, tasks for every device, and counts of the answers. */
+typedef struct fl_rules {
+    filch_policy kind; /* named by the host */
+    char name[32];
+    filch_policy_desc with;    /* functions of the policy, or nulls */
+    bool is_true;              /* predictions are true where a device tells the true speed */
+    _Atomic uint64_t *free_at; /* where tasks are placed: predicted end of a device's work, indexed
+                                  by device; relaxed */
+    _Atomic uint32_t placing;  /* threads between asking the policy and sending the task; relaxed:
+                                  for predictions */
+    fl_common common;
+    _Alignas(64) fl_asked places;
+    fl_asked chunks, steals;
+    _Atomic uint32_t strays; /* answers of place() with a nonexistent device */
+} fl_rules;
+
+static inline bool fl_rules_place(const fl_rules *rules)
+{
+    return rules->with.place != NULL;
+}
 
 /* Jobs that wait for the host's events, broadcasts under way, and the worker that polls both
  * (execute/host_events.h). */
@@ -39,8 +73,6 @@ typedef struct fl_shared_queue fl_shared_queue;
 #define FL_IDLE_WORDS (FL_DEVICE_LIMIT / 64)
 /* Sets of FL_IMPL_* bits. */
 #define FL_KINDS ((FL_IMPL_HOST_FN | FL_IMPL_CUDA) + 1)
-
-typedef struct fl_shared_queue fl_shared_queue;
 
 /* Attention mask of the scheduler: what a worker looks at beside its own queues. */
 enum {

@@ -6,9 +6,9 @@
 
 #include "backend/backend.h"
 #include "observe/trace.h"
+#include "sched/worker/job_part.h"
 #include "sched/worker/operands.h"
 #include "sched/worker/parts.h"
-#include "sched/worker/share.h"
 
 typedef struct fl_sched fl_sched;
 
