@@ -9,6 +9,7 @@
 #include "sched/account/ledger.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
+#include "sched/worker/jobs.h"
 #include "sched/worker/tuning.h"
 
 static uint64_t least_of(uint64_t a, uint64_t b)
@@ -185,13 +186,10 @@ static void note_idle(fl_worker *w)
     }
 }
 
-static fl_account *account_of(const fl_worker *w, const fl_item *item)
-{
-    return &fl_job_share(item->job, w->index)->account;
-}
-
 void fl_account_event(fl_worker *w, fl_event event, const fl_item *item)
 {
+    fl_account *account =
+        item != NULL ? &fl_job_share(item->job, w->index)->account : NULL; /* of the item's job */
     switch (event) {
     case FL_EVENT_JOB_TAKEN:
         w->now.busy_since = fl_worker_clock(w);
@@ -211,17 +209,17 @@ void fl_account_event(fl_worker *w, fl_event event, const fl_item *item)
         wait_for_data(w, event == FL_EVENT_WAITS);
         break;
     case FL_EVENT_LAUNCHED:
-        note_taken(account_of(w, item), item->start);
+        note_taken(account, item->start);
         if (FL_UNLIKELY(w->ledger.waits)) {
             wait_for_data(w, false);
         }
         break;
     case FL_EVENT_LANDED:
         /* 0 for an item with nothing to run. */
-        fl_count(&account_of(w, item)->guessed_ns, item->timed ? 0 : item->ns);
+        fl_count(&account->guessed_ns, item->timed ? 0 : item->ns);
         break;
     case FL_EVENT_SPOILED:
-        fl_count(&account_of(w, item)->spoiled_ns, item->ns);
+        fl_count(&account->spoiled_ns, item->ns);
         break;
     case FL_EVENT_TIMED:
         record(w, item);
@@ -262,6 +260,74 @@ void fl_account_divide(fl_worker *w, fl_item *item)
     double fair = work > 0 && isfinite(work) ? fmin(ns * (item->work / work), (double)item->ns)
                                              : (double)item->own;
     item->fair = (uint64_t)fair;
+}
+
+/* --- The current job --- */
+
+/* Subtracts the grains and tasks retired for the current job. The last subtraction completes the
+ * job, at the end of the step. */
+void fl_worker_flush(fl_worker *w)
+{
+    filch_job *job = w->now.job;
+    if (job == NULL) {
+        return;
+    }
+    fl_account_event(w, FL_EVENT_JOB_LEFT, NULL);
+    int64_t retired = w->now.retired;
+    w->now.job = NULL;
+    w->now.share = NULL;
+    w->now.graph = NULL;
+    w->now.retired = 0;
+    if (retired != 0) {
+        fl_jobs_count_off(w, job, retired);
+    }
+}
+
+/* Marks the lane before a second job's items follow. The end of items in flight is then seen early,
+ * not together with the later items, which may take long. */
+static void mark_off(fl_worker *w)
+{
+    if (w->pipeline.computing != 0 && fl_worker_computes(w)) {
+        /* A later wait marks again, and reports an error. */
+        (void)w->device->backend->lane->mark(w->device, NULL);
+    }
+}
+
+void fl_worker_switch(fl_worker *w, filch_job *job, const filch_graph *graph)
+{
+    if (w->now.job != job) {
+        mark_off(w);
+        fl_worker_flush(w);
+        w->now.job = job;
+        w->now.share = fl_job_share(job, w->index);
+        fl_account_event(w, FL_EVENT_JOB_TAKEN, NULL);
+    }
+    w->now.graph = graph;
+}
+
+void fl_worker_turn(fl_worker *w, filch_job *job)
+{
+    fl_worker_switch(w, job, NULL);
+}
+
+void fl_worker_resume(fl_worker *w, uint64_t since)
+{
+    const fl_task *task = w->now.item.task;
+    fl_worker_switch(w, w->now.item.job, task != NULL ? task->graph : NULL);
+    w->ledger.nested_ns += fl_worker_clock(w) - since;
+}
+
+bool fl_worker_is_inside(const fl_worker *w, const filch_job *job)
+{
+    if (w->now.item.state != FL_ITEM_DONE && w->now.item.job == job) {
+        return true;
+    }
+    for (const fl_frame *frame = w->now.frames; frame != NULL; frame = frame->outer) {
+        if (frame->item.job == job) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* --- Beginning and end --- */

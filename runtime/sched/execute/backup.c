@@ -14,7 +14,6 @@
 #include "sched/execute/backup.h"
 
 #include "sched/account/account.h"
-#include "sched/account/current_job.h"
 #include "sched/decide/speculate.h"
 #include "sched/execute/private_output.h"
 #include "sched/worker/device.h"

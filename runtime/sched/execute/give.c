@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/execute/give.h"
 
-#include "sched/account/current_job.h"
+#include "sched/account/account.h"
 #include "sched/decide/place.h"
 #include "sched/decide/placement.h"
 #include "sched/decide/slow.h"

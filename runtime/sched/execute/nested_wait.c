@@ -2,7 +2,7 @@
 #include "sched/execute/nested_wait.h"
 
 #include "graph/job/job.h"
-#include "sched/account/current_job.h"
+#include "sched/account/account.h"
 #include "sched/execute/pick.h"
 #include "sched/execute/placed.h"
 #include "sched/execute/shared_queue.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/execute/next.h"
 
-#include "sched/account/current_job.h"
+#include "sched/account/account.h"
 #include "sched/decide/locality.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/nested_wait.h"

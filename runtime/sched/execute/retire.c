@@ -4,7 +4,6 @@
 #include "sched/execute/ahead.h"
 
 #include "sched/account/account.h"
-#include "sched/account/current_job.h"
 #include "sched/account/rated.h"
 #include "sched/decide/place.h"
 #include "sched/execute/backup.h"

@@ -3,7 +3,7 @@
 #ifndef FL_SCHED_EXECUTE_STEP_H
 #define FL_SCHED_EXECUTE_STEP_H
 
-#include "sched/account/current_job.h"
+#include "sched/account/account.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/give.h"
 #include "sched/execute/idle.h"
