@@ -97,9 +97,15 @@ static uint64_t weigh(fl_lack found)
     return found.bytes != 0 ? found.bytes * 2 : found.is_coming;
 }
 
+/* Tells whether tiles have to be brought, or memory is short. */
+static bool chooses(const fl_worker *w)
+{
+    return w->offload != NULL && (w->offload->choosy | w->offload->pressed) != 0;
+}
+
 bool fl_locality_keeps(const fl_worker *w, const fl_task *task)
 {
-    return fl_locality_chooses(w) && (w->offload->pressed != 0 || weigh(find_lack(w, task)) > 1);
+    return chooses(w) && (w->offload->pressed != 0 || weigh(find_lack(w, task)) > 1);
 }
 
 static void count_down(uint32_t *count, bool again, uint32_t from)
@@ -107,7 +113,7 @@ static void count_down(uint32_t *count, bool again, uint32_t from)
     *count = again ? from : *count != 0 ? *count - 1 : 0;
 }
 
-void fl_locality_expect(fl_worker *w, const fl_task *task)
+bool fl_locality_expect(fl_worker *w, const fl_task *task)
 {
     fl_offload *offload = w->offload;
     double ns = fl_worker_mean_ns(w); /* relaxed: the worker's own */
@@ -115,12 +121,13 @@ void fl_locality_expect(fl_worker *w, const fl_task *task)
      * item's copies are the only information. */
     bool is_worth = (ns > FL_SHORT_NS || ns == 0) && weigh(find_lack(w, task)) > 1;
     count_down(&offload->choosy, is_worth, FL_LOCALITY_RECENT);
+    return chooses(w);
 }
 
 bool fl_locality_is_new(const fl_worker *w)
 {
     return w->offload != NULL && w->device->place != 0 && w->offload->window_count == 0 &&
-           !fl_locality_chooses(w) && fl_worker_mean_ns(w) == 0; /* relaxed: own value */
+           !chooses(w) && fl_worker_mean_ns(w) == 0; /* relaxed: own value */
 }
 
 void fl_locality_note(fl_worker *w)
@@ -129,7 +136,7 @@ void fl_locality_note(fl_worker *w)
     uint64_t evicted =
         fl_load_relaxed(&w->sched->core->places->residents[w->device->place].evicted);
     count_down(&offload->pressed, evicted != offload->evicted, FL_LOCALITY_RECENT);
-    if (fl_locality_chooses(w)) {
+    if (chooses(w)) {
         bool hauls = fl_flow_in(w->sched->core->places, w->device->place) != 0;
         count_down(&offload->host_copies, hauls, FL_LOCALITY_HAULS);
     }
@@ -142,7 +149,7 @@ void fl_locality_note(fl_worker *w)
 uint32_t fl_locality_room(const fl_worker *w, uint32_t rest)
 {
     const fl_offload *offload = w->offload;
-    if (!fl_locality_chooses(w) || offload->window_count >= FEW_LEFT || fl_slow_is_on(w)) {
+    if (!chooses(w) || offload->window_count >= FEW_LEFT || fl_slow_is_on(w)) {
         return 1;
     }
     /* Relaxed: a guess. */
@@ -254,7 +261,7 @@ bool fl_locality_gather(fl_worker *w)
 {
     fl_offload *offload = w->offload;
     fl_local_task near;
-    if (w->device->place == 0) {
+    if (!chooses(w) || w->device->place == 0) {
         return false;
     }
     uint32_t most = most_kept(w), few = most < FL_LOCALITY_KEPT_FEW ? most : FL_LOCALITY_KEPT_FEW;
@@ -329,8 +336,7 @@ bool fl_locality_waits(fl_worker *w)
     const fl_offload *offload = w->offload;
     uint64_t least;
     /* Lanes are in order: an item waiting for a copy would delay items without a wait. */
-    if (offload->window_count == 0 || w->pipeline.computing < w->device->lanes ||
-        !fl_locality_chooses(w)) {
+    if (offload->window_count == 0 || w->pipeline.computing < w->device->lanes || !chooses(w)) {
         return false;
     }
     (void)choose(w, &least);

@@ -7,14 +7,9 @@
 #include "sched/worker/operands.h"
 #include "sched/worker/worker.h"
 
-/* Whether tiles have to be brought, or memory is short. */
-static inline bool fl_locality_chooses(const fl_worker *w)
-{
-    return w->offload != NULL && (w->offload->choosy | w->offload->pressed) != 0;
-}
-
-/* A task is about to be put on the device: looks whether an operand is missing. */
-void fl_locality_expect(fl_worker *worker, const fl_task *task);
+/* A task is about to be put on the device: looks whether an operand is missing. True: the worker is
+ * to choose among tasks, because tiles have to be brought, or memory is short. */
+bool fl_locality_expect(fl_worker *worker, const fl_task *task);
 /* Whether a device with its own memory has ended nothing yet, and nothing was missing. */
 bool fl_locality_is_new(const fl_worker *worker);
 /* Whether a task that the worker made ready stays with the worker, which chooses by what is on its
@@ -22,7 +17,8 @@ bool fl_locality_is_new(const fl_worker *worker);
 bool fl_locality_keeps(const fl_worker *worker, const fl_task *task);
 /* An item was put on the device: looks whether a tile was evicted. */
 void fl_locality_note(fl_worker *worker);
-/* Moves ready tasks into the window, in part. True: the next task is one of the window. */
+/* Moves ready tasks into the window, in part, where the worker is to choose. True: the next task is
+ * one of the window. */
 bool fl_locality_gather(fl_worker *worker);
 /* Whether every task of the window lacks an operand while every lane has an item to run. */
 bool fl_locality_waits(fl_worker *worker);

@@ -64,10 +64,9 @@ void fl_ahead_retired(fl_task *task, bool failed)
     set_mark(task, failed ? FL_MARK_UNFOLLOWABLE : 0);
 }
 
-void fl_ahead_launched(fl_worker *w, uint32_t index, fl_marker marker)
+void fl_ahead_launched(fl_worker *w, fl_in_flight *flight, fl_marker marker)
 {
     fl_offload *offload = w->offload;
-    fl_in_flight *flight = &w->pipeline.flights[index];
     fl_task *task = flight->item.task;
     if (!w->sched->looks_ahead || task == NULL || task->graph->kind != FILCH_GRAPH_CLOSED ||
         task->begins || task->combines) {
@@ -77,7 +76,7 @@ void fl_ahead_launched(fl_worker *w, uint32_t index, fl_marker marker)
     set_mark(task, marker);
     if (task->successor_count != 0 && offload->ahead_count < FL_LOOKAHEAD) {
         uint32_t at = (offload->ahead_first + offload->ahead_count++) % FL_LOOKAHEAD;
-        offload->ahead[at] = index;
+        offload->ahead[at] = flight;
         flight->is_ahead = true;
     }
 }
@@ -120,7 +119,7 @@ fl_task *fl_ahead_next(fl_worker *w)
 {
     fl_offload *offload = w->offload;
     while (offload->ahead_count != 0) {
-        fl_in_flight *flight = &w->pipeline.flights[offload->ahead[offload->ahead_first]];
+        fl_in_flight *flight = offload->ahead[offload->ahead_first];
         /* A task landed in the meantime has released the successors in the usual way. */
         if (flight->is_ahead && flight->item.state == FL_ITEM_LAUNCHED) {
             fl_search search = {w, fl_task_epoch(flight->item.task) - 1, NULL};

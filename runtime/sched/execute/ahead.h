@@ -10,7 +10,7 @@ bool fl_ahead_prepare(filch_graph *graph);
 /* Frees the marks; the graph is being destroyed. */
 void fl_ahead_drop(filch_graph *graph);
 /* The task of the item in flight was put on a lane: its successors may follow. */
-void fl_ahead_launched(fl_worker *worker, uint32_t index, fl_marker marker);
+void fl_ahead_launched(fl_worker *worker, fl_in_flight *flight, fl_marker marker);
 /* The task has retired; a skipped task counts as failed. */
 void fl_ahead_retired(fl_task *task, bool failed);
 /* Claims a task whose predecessors are over or on a lane, to be put behind them. Null: none. */

@@ -23,7 +23,6 @@
 #include "sched/account/rated.h"
 #include "sched/decide/divisible.h"
 #include "sched/execute/fetch.h"
-#include "sched/execute/operands.h"
 #include "sched/execute/pipeline.h"
 #include "sched/execute/publish.h"
 #include "sched/execute/step.h"

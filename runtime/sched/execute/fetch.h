@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Brings the operands of an item to the worker's device. */
+/* Lists the operands of an item, and brings them to the worker's device. */
 #ifndef FL_SCHED_EXECUTE_FETCH_H
 #define FL_SCHED_EXECUTE_FETCH_H
 
 #include "sched/worker/worker.h"
 
+/* Whether an item has operands that may be in another memory. */
+bool fl_operands_matter(const fl_item *item);
+/* Fills worker->call.views and offload->operands only. False: worker->stall.error says why not. */
+bool fl_operands_list(fl_worker *worker, const fl_item *item);
 /* Finds the item's operands, starts to bring them to the worker's device, and fills
  * worker->call.views. False: worker->stall.error says why not. */
 bool fl_fetch_operands(fl_worker *worker, const fl_item *item);
@@ -16,8 +20,5 @@ fl_marker fl_fetch_arriving(const fl_worker *worker);
 void fl_fetch_abandon(fl_worker *worker);
 /* The launched item of `flight` is about to retire: its operands may be evicted. */
 void fl_fetch_release(fl_worker *worker, fl_in_flight *flight);
-/* Nothing of the worker's is in flight: evicts every tile that can be evicted. False: that was
- * tried before, or other workers use the memory node. */
-bool fl_fetch_clear(fl_worker *worker);
 
 #endif

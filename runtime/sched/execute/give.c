@@ -96,9 +96,8 @@ bool fl_give_picked(fl_worker *w, const fl_item *item)
 {
     fl_task *task = item->task;
     fl_worker *receiver = NULL;
-    if (FL_LIKELY(!fl_slow_is_on(w)) || task == NULL || item->skip || item->is_ahead ||
-        task->moves != 0 || task->has_items || !is_free(w) ||
-        (receiver = receiver_of(w, task)) == NULL) {
+    if (task == NULL || item->skip || item->is_ahead || task->moves != 0 || task->has_items ||
+        !is_free(w) || (receiver = receiver_of(w, task)) == NULL) {
         return false;
     }
     /* The job may be over as soon as a second worker has the task. */

@@ -10,7 +10,7 @@
 bool fl_give_ready(fl_worker *worker, fl_task *task);
 /* Gives an unclaimed task of a slow device to a better device. */
 bool fl_give_slow(fl_worker *worker, fl_task *task);
-/* Gives a claimed task, already picked, of a slow device to a better device. */
+/* Gives a claimed task, already picked, of a slow device (fl_slow_is_on) to a better device. */
 bool fl_give_picked(fl_worker *worker, const fl_item *item);
 /* Cores of one memory: gives a ready task to the core that has the task's data. */
 bool fl_give_to_owner(fl_worker *worker, fl_task *task);

@@ -10,6 +10,7 @@
 
 #include "sched/execute/fetch.h"
 #include "sched/execute/launch.h"
+#include "sched/execute/pipeline.h"
 #include "sched/execute/publish.h"
 #include "sched/worker/device.h"
 #include "sched/worker/graph_part.h"
@@ -46,11 +47,6 @@ typedef struct fl_graph_launch {
     fl_graph_launch_tile **tiles; /* tiles by slot, then by tile */
     double work;                  /* work of every task together */
 } fl_graph_launch;
-
-static fl_launch_history *history_of(const filch_graph *graph)
-{
-    return &fl_part_of_graph(graph)->history;
-}
 
 /* --- Suitable graphs --- */
 
@@ -232,7 +228,7 @@ static bool make(fl_worker *w, filch_graph *graph)
         drop(graph, replay);
         replay = NULL;
     }
-    fl_launch_history *history = history_of(graph);
+    fl_launch_history *history = &fl_part_of_graph(graph)->history;
     history->launch = replay;
     history->launched = 0;
     history->launched_ns = 0;
@@ -241,7 +237,7 @@ static bool make(fl_worker *w, filch_graph *graph)
 
 void fl_graph_launch_drop(filch_graph *graph)
 {
-    fl_launch_history *history = history_of(graph);
+    fl_launch_history *history = &fl_part_of_graph(graph)->history;
     if (history->launch != NULL) {
         drop(graph, history->launch);
         history->launch = NULL;
@@ -255,7 +251,7 @@ static fl_operand operand_of(const fl_worker *w, const filch_graph *graph, size_
                              uint32_t tile, filch_view *view)
 {
     filch_data *data = graph->slots[slot]->use.data;
-    uint32_t bits = history_of(graph)->launch->tiles[slot][tile].bits;
+    uint32_t bits = fl_part_of_graph(graph)->history.launch->tiles[slot][tile].bits;
     *view = fl_data_tile_view(data, tile);
     return (fl_operand){
         .data = data,
@@ -275,7 +271,7 @@ static void release_tiles(fl_worker *w, const filch_graph *graph, uint32_t count
     filch_view view;
     for (size_t s = 0; s < graph->slot_count; ++s) {
         for (uint32_t t = 0; t < graph->slots[s]->tile_count && count != 0; ++t) {
-            if (history_of(graph)->launch->tiles[s][t].bits != 0) {
+            if (fl_part_of_graph(graph)->history.launch->tiles[s][t].bits != 0) {
                 fl_operand operand = operand_of(w, graph, s, t, &view);
                 fl_operands_release(fl_worker_places(w), w->device, &operand, 1, NULL);
                 --count;
@@ -301,7 +297,8 @@ static bool fetch_all(fl_worker *w, const filch_graph *graph)
     waits->count = 0;
     for (size_t s = 0; fits && s < graph->slot_count; ++s) {
         for (uint32_t t = 0; fits && t < graph->slots[s]->tile_count; ++t) {
-            const fl_graph_launch_tile *tile = &history_of(graph)->launch->tiles[s][t];
+            const fl_graph_launch_tile *tile =
+                &fl_part_of_graph(graph)->history.launch->tiles[s][t];
             if (tile->bits == 0) {
                 continue;
             }
@@ -334,14 +331,14 @@ static uint64_t fastest_plain(const fl_launch_history *history)
  * many recent plain runs. */
 static bool has_lost(const fl_worker *w, const filch_graph *graph)
 {
-    const fl_launch_history *history = history_of(graph);
+    const fl_launch_history *history = &fl_part_of_graph(graph)->history;
     return w->sched->core->settings.replay == OWN_CHOICE && history->launch != NULL &&
            history->launched > FL_PLAIN_RUNS && history->launched_ns >= fastest_plain(history);
 }
 
 void fl_graph_launch_note(const filch_job *job)
 {
-    fl_launch_history *history = history_of(job->graph);
+    fl_launch_history *history = &fl_part_of_graph(job->graph)->history;
     /* Relaxed: written before the job's last task. */
     uint64_t begin = fl_load_relaxed(&job->started);
     uint64_t ns = job->finished > begin ? job->finished - begin : 1;
@@ -375,7 +372,7 @@ bool fl_graph_launch_pick(fl_worker *w, filch_job *job, fl_item *item)
         return false;
     }
     filch_graph *graph = job->graph;
-    fl_launch_history *history = history_of(graph);
+    fl_launch_history *history = &fl_part_of_graph(graph)->history;
     if (history->is_given_up || w->device->backend->graph == NULL ||
         fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi) != graph->root_count ||
         fl_load_relaxed(&job->cancelled) != 0) {
@@ -421,7 +418,7 @@ static bool commit_all(fl_worker *w, const filch_graph *graph, fl_marker marker,
     for (size_t s = 0; fits && s < graph->slot_count; ++s) {
         for (uint32_t t = 0; fits && t < graph->slots[s]->tile_count; ++t) {
             fl_marker home = 0;
-            if ((history_of(graph)->launch->tiles[s][t].bits & TILE_WRITTEN) != 0) {
+            if ((fl_part_of_graph(graph)->history.launch->tiles[s][t].bits & TILE_WRITTEN) != 0) {
                 fl_operand operand = operand_of(w, graph, s, t, &view);
                 fits = fl_operand_commit(fl_worker_places(w), w->device, &operand, marker, &home,
                                          &w->stall.error) == FILCH_OK;
@@ -434,13 +431,13 @@ static bool commit_all(fl_worker *w, const filch_graph *graph, fl_marker marker,
     return fits;
 }
 
-bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
+bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight)
 {
     fl_item *item = &flight->item;
     const filch_graph *graph = item->job->graph;
     fl_launch launch = {
-        .tag = tag,
-        .graph = history_of(graph)->launch->handle,
+        .tag = fl_pipeline_index(w, flight),
+        .graph = fl_part_of_graph(graph)->history.launch->handle,
         .behind = w->offload->waits.at,
         .behind_count = w->offload->waits.count,
     };
@@ -451,7 +448,7 @@ bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight, uint32_t tag)
         return false;
     }
     flight->is_admitted = true;
-    item->work = history_of(graph)->launch->work;
+    item->work = fl_part_of_graph(graph)->history.launch->work;
     flight->lane = 0;
     ++w->offload->lane_load[0];
     if (!commit_all(w, graph, launch.marker, flight)) {

@@ -9,7 +9,7 @@
  * enough. */
 bool fl_graph_launch_pick(fl_worker *worker, filch_job *job, fl_item *item);
 /* Puts the graph on the device. False: worker->stall.error says why not. */
-bool fl_graph_launch_launch(fl_worker *worker, fl_in_flight *flight, uint32_t tag);
+bool fl_graph_launch_launch(fl_worker *worker, fl_in_flight *flight);
 /* The graph has retired: its operands may be evicted. */
 void fl_graph_launch_release(fl_worker *worker, const filch_graph *graph);
 /* The graph is destroyed. */

@@ -358,7 +358,7 @@ static bool launch_kernel(fl_worker *w, fl_in_flight *flight)
         __builtin_prefetch(&item->task->successors[0]->more);
     }
     if (item->task != NULL && item->task->access_count != 0) {
-        fl_locality_expect(w, item->task);
+        (void)fl_locality_expect(w, item->task);
     }
     if (!fetch_operands(w, item) || (item->is_ahead && !fl_ahead_waits(w, item->task)) ||
         !fl_publish_note_foreign(w, flight)) {
@@ -385,7 +385,7 @@ static bool launch_kernel(fl_worker *w, fl_in_flight *flight)
     } else if (!fl_publish_results(w, flight, launch.marker)) {
         fl_publish_fail(w, flight, &w->stall.error);
     } else {
-        fl_ahead_launched(w, fl_pipeline_index(w, flight), launch.marker);
+        fl_ahead_launched(w, flight, launch.marker);
     }
     if (FL_UNLIKELY(item->task == NULL && item->run != NULL)) {
         fl_private_hold(w, item->run);
@@ -433,6 +433,20 @@ static void stall(fl_worker *w, fl_in_flight *flight, const fl_item *picked)
     fl_pipeline_give(w, flight);
 }
 
+/* Evicts every evictable tile: nothing of the worker's is in flight. False: that was tried before,
+ * or other workers use the memory node. */
+static bool clear_memory(fl_worker *w)
+{
+    fl_offload *offload = w->offload;
+    if (offload->is_tight) {
+        return false;
+    }
+    fl_launch_drop_scratch(w);
+    (void)fl_residents_clear(fl_worker_places(w), w->device);
+    offload->is_tight = true;
+    return true;
+}
+
 /* Tells whether a launch lacked only memory, and a retry may succeed. Items in flight, on the
  * device or on devices sharing the memory node, may free memory when over. If the device has no
  * further items in flight, evicts every evictable tile and lets the item be tried once more. */
@@ -440,7 +454,7 @@ static bool may_retry(fl_worker *w)
 {
     return w->stall.error.status == FILCH_NOT_READY ||
            (w->stall.error.status == FILCH_NO_DEVICE_MEMORY &&
-            (w->pipeline.in_flight > 1 || fl_fetch_clear(w)));
+            (w->pipeline.in_flight > 1 || clear_memory(w)));
 }
 
 /* Tells whether to try a chunk in pieces, because other users leave too little of the device's
@@ -553,7 +567,7 @@ static void launch_graph(fl_worker *w, fl_in_flight *flight)
 {
     flight->launched = flight->item.start = fl_worker_clock(w);
     flight->expected = 0;
-    if (fl_graph_launch_launch(w, flight, fl_pipeline_index(w, flight))) {
+    if (fl_graph_launch_launch(w, flight)) {
         note_taken(w, flight);
         return;
     }

@@ -234,6 +234,17 @@ static __attribute__((noinline)) bool pick_in_wait(fl_worker *w, fl_item *item, 
 
 /* --- The order of the sources --- */
 
+bool fl_item_admit(fl_worker *w, fl_item *item)
+{
+    const fl_task *task = item->task;
+    if (FL_LIKELY(task == NULL ||
+                  !(task->reduces || task->combines || task->begins || task->has_items))) {
+        return true;
+    }
+    return (!fl_task_has_partials(task) || fl_reduce_admit(w, item)) &&
+           (!item->task->has_items || fl_divide_admit(w, item));
+}
+
 static bool pick(fl_worker *w, fl_item *item)
 {
     if (FL_UNLIKELY(!fl_inbox_is_empty(&w->queues.claimed))) {
@@ -248,7 +259,7 @@ static bool pick(fl_worker *w, fl_item *item)
             return any;
         }
     }
-    if (FL_UNLIKELY(fl_locality_chooses(w)) && fl_locality_gather(w)) {
+    if (w->offload != NULL && fl_locality_gather(w)) {
         return pick_beside_window(w, item);
     }
     /* Offers precede ranges: graphs in progress come before jobs not yet begun. Relaxed: as in

@@ -3,8 +3,6 @@
 #ifndef FL_SCHED_EXECUTE_NEXT_H
 #define FL_SCHED_EXECUTE_NEXT_H
 
-#include "sched/execute/divide.h"
-#include "sched/execute/reduce.h"
 #include "sched/worker/worker.h"
 
 /* Picks the next item. False: none. */
@@ -12,23 +10,14 @@ bool fl_worker_pick(fl_worker *worker, fl_item *item);
 /* Fills *item with a task that the caller owns. */
 void fl_worker_take(fl_worker *worker, fl_task *task, bool poisoned, fl_item *item);
 
+/* A picked item. True: the item can be run, though it may have become another; false: the item is
+ * dealt with. */
+bool fl_item_admit(fl_worker *worker, fl_item *item);
+
 /* Whether a nested wait takes only work that it needs (FL_DEEP_WAIT). */
 static inline bool fl_worker_is_deep(const fl_worker *w)
 {
     return w->now.frames != NULL && w->now.frames->depth > FL_DEEP_WAIT;
-}
-
-/* A picked item. True: it can be run, though it may have become another; false: it is dealt with.
- */
-static inline bool fl_item_admit(fl_worker *w, fl_item *item)
-{
-    const fl_task *task = item->task;
-    if (FL_LIKELY(task == NULL ||
-                  !(task->reduces || task->combines || task->begins || task->has_items))) {
-        return true;
-    }
-    return (!fl_task_has_partials(task) || fl_reduce_admit(w, item)) &&
-           (!item->task->has_items || fl_divide_admit(w, item));
 }
 
 #endif

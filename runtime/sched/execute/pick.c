@@ -200,8 +200,7 @@ static void choose_root(fl_worker *w, const filch_graph *graph, uint32_t lo, uin
 static void begin_to_choose(fl_worker *w, filch_job *job, uint32_t first, fl_item *item)
 {
     uint32_t lo, hi;
-    fl_locality_expect(w, job->graph->roots[first]);
-    if (!fl_locality_chooses(w)) {
+    if (!fl_locality_expect(w, job->graph->roots[first])) {
         return;
     }
     uint32_t rest = fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi);
@@ -218,7 +217,7 @@ static bool pick_root(fl_worker *w, filch_job *job, fl_item *item)
     }
     fl_range *range = &fl_job_share(job, w->index)->range;
     uint32_t want = 1;
-    if (FL_UNLIKELY(fl_locality_chooses(w))) {
+    if (w->offload != NULL) {
         want = fl_locality_room(w, fl_range_peek(range, &lo, &hi));
     }
     if (!take_roots(w, job, want, &lo, &hi)) {

@@ -13,6 +13,7 @@
 #include "sched/execute/divide.h"
 #include "sched/execute/fetch.h"
 #include "sched/execute/give.h"
+#include "sched/execute/graph_launch.h"
 #include "sched/execute/launch.h"
 #include "sched/execute/pick.h"
 #include "sched/execute/poll_interval.h"
@@ -28,6 +29,11 @@
 #include "sched/worker/tuning.h"
 
 /* --- States --- */
+
+uint32_t fl_pipeline_index(const fl_worker *w, const fl_in_flight *flight)
+{
+    return (uint32_t)(flight - w->pipeline.flights);
+}
 
 void fl_pipeline_give(fl_worker *w, fl_in_flight *flight)
 {
@@ -55,7 +61,9 @@ fl_in_flight *fl_pipeline_take(fl_worker *w, const fl_item *item)
 /* Lands a finished item. The slot is freed before retiring, because retiring may launch. */
 void fl_pipeline_land(fl_worker *w, fl_in_flight *flight)
 {
-    if (flight->is_admitted) {
+    if (flight->is_admitted && flight->item.is_graph) {
+        fl_graph_launch_release(w, flight->item.job->graph);
+    } else if (flight->is_admitted) {
         fl_fetch_release(w, flight);
     }
     fl_item item = flight->item;
@@ -484,7 +492,7 @@ fl_act fl_pipeline_step(fl_worker *w)
             break;
         }
         if (fl_worker_pick(w, &item)) {
-            if (FL_UNLIKELY(fl_give_picked(w, &item))) {
+            if (FL_UNLIKELY(fl_slow_is_on(w)) && fl_give_picked(w, &item)) {
                 continue;
             }
             fl_worker_end_idle(w);

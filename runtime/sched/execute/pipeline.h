@@ -10,6 +10,8 @@ fl_act fl_pipeline_step(fl_worker *worker);
 /* The step while the device is offline. */
 fl_act fl_pipeline_rest(fl_worker *worker);
 
+/* Index of an element of worker->pipeline.flights: the tag of a launch, the link of a list. */
+uint32_t fl_pipeline_index(const fl_worker *worker, const fl_in_flight *flight);
 /* PICKED: takes a free element of worker->pipeline.flights, which the caller knows of. */
 fl_in_flight *fl_pipeline_take(fl_worker *worker, const fl_item *item);
 /* PICKED to WRITING_BACK or DONE: the item is past on the lane, or was never there. */
@@ -26,10 +28,5 @@ void fl_pipeline_conclude(fl_worker *worker, const fl_item *item);
 bool fl_pipeline_is_down(fl_worker *worker);
 /* Notes whether the device is out of work, while further devices may have a surplus. */
 void fl_pipeline_note_hunger(fl_worker *worker, bool is_hungry);
-
-static inline uint32_t fl_pipeline_index(const fl_worker *w, const fl_in_flight *flight)
-{
-    return (uint32_t)(flight - w->pipeline.flights);
-}
 
 #endif

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "sched/execute/fetch.h"
-#include "sched/execute/operands.h"
 #include "sched/execute/publish.h"
 #include "sched/worker/sched.h"
 

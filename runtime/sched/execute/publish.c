@@ -4,7 +4,6 @@
 #include "sched/execute/publish.h"
 
 #include "sched/execute/fetch.h"
-#include "sched/execute/operands.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 

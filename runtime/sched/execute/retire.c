@@ -20,8 +20,8 @@
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
-#include "sched/worker/sched.h"
 #include "sched/worker/job_part.h"
+#include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
 /* --- Releasing --- */

@@ -6,7 +6,6 @@
 #include "sched/execute/divide.h"
 #include "sched/execute/fetch.h"
 #include "sched/execute/host_events.h"
-#include "sched/execute/operands.h"
 #include "sched/execute/pipeline.h"
 #include "sched/execute/publish.h"
 #include "sched/execute/theft.h"

@@ -41,7 +41,7 @@ typedef struct fl_offload {
     uint32_t chunk_count;                     /* chunks ever of one job */
     uint64_t chunk_job;                       /* number of that job; 0: no chunk yet */
     /* Items in flight whose tasks' successors are to be looked at, oldest first: a ring. */
-    uint32_t ahead[FL_LOOKAHEAD];
+    fl_in_flight *ahead[FL_LOOKAHEAD];
     uint32_t ahead_first, ahead_count;
     fl_local_task window[FL_LOCALITY_WINDOW]; /* the locality window, in order of arrival */
     bool window_lacks;                        /* an operand of the window may be missing */
