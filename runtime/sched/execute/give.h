@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gives ready tasks to other devices, as decided. True: the task was given away, and the caller
- * does not touch the task any more. */
+/* Gives ready tasks to other devices, as decided, and tasks made ready outside of a worker to some
+ * device. True: the task was given away, and the caller does not touch the task any more. */
 #ifndef FL_SCHED_EXECUTE_GIVE_H
 #define FL_SCHED_EXECUTE_GIVE_H
 
@@ -17,5 +17,7 @@ bool fl_give_to_owner(fl_worker *worker, fl_task *task);
 /* Announces a task just put into a core's inbox. Wakes the core if asleep. If the core runs long
  * tasks, wakes a second worker instead, and the second worker takes the task if the theft pays. */
 void fl_give_tell(fl_sched *sched, const fl_worker *owner);
+/* Function of fl_scheduler: queues a ready task of the caller's, a worker's or another thread's. */
+void fl_sched_task_ready(fl_scheduler *self, fl_task *task);
 
 #endif
