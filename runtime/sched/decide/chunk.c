@@ -108,7 +108,7 @@ uint32_t fl_chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, ui
     fl_speed *speed = fl_codelet_speed(fl_batch_codelet(job->batch), w->index);
     fl_share *share = fl_job_share(job, w->index);
     if (FL_UNLIKELY(share->chunk == 0 && speed->prior.rate > 0)) {
-        fl_speed_rest(speed, fl_clock_now(&w->sched->core->clock));
+        fl_speed_rest(speed, fl_worker_clock(w));
     }
     if (fl_speed_get(speed) == 0) {
         /* An exploratory chunk, sizing the next chunk. A single item would leave a GPU mostly idle;

@@ -22,8 +22,7 @@ uint64_t fl_depth_part(const fl_in_flight *flight)
 
 bool fl_depth_is_held(const fl_worker *w)
 {
-    return w->device->held_until != 0 &&
-           w->device->held_until > fl_clock_now(&w->sched->core->clock);
+    return w->device->held_until != 0 && w->device->held_until > fl_worker_clock(w);
 }
 
 /* Tells whether one more item may be put in flight. Items in write-back no longer keep the device

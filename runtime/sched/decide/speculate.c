@@ -11,11 +11,6 @@
 /* Longest delay, ns, of the next look at a chunk whose backup run lacks inputs. */
 #define MOST_LACK_NS 1e9
 
-static uint64_t now(const fl_worker *w)
-{
-    return fl_clock_now(&w->sched->core->clock);
-}
-
 /* Lists the first runs in flight on a worker, oldest first. */
 static uint32_t list_races(fl_worker *victim, fl_backup_candidate *found)
 {
@@ -50,7 +45,7 @@ static void look_at(const fl_worker *w, fl_worker *victim, fl_backup_candidate *
 {
     fl_backup_candidate found[FL_RACES];
     uint32_t count = list_races(victim, found);
-    double t = (double)now(w), end = 0;
+    double t = (double)fl_worker_clock(w), end = 0;
     for (uint32_t i = 0; i < count; ++i) {
         const fl_race_piece *piece = &found[i].piece;
         double there = predict(piece, victim->index), here = predict(piece, w->index);
@@ -95,7 +90,7 @@ static bool is_turn(const fl_worker *w, fl_backup_candidate *candidate)
     /* Relaxed: the worker is the only writer. */
     const fl_ledger *ledger = &w->ledger;
     bool is_idle = fl_load_relaxed(&ledger->kind) != FL_SPELL_ON;
-    uint64_t t = now(w), since = is_idle ? fl_load_relaxed(&ledger->idle_since) : t;
+    uint64_t t = fl_worker_clock(w), since = is_idle ? fl_load_relaxed(&ledger->idle_since) : t;
     uint64_t at = since + (uint64_t)(here / FL_LOOK_AGAIN_OF_TIME);
     if (t >= at) {
         return true;
@@ -130,5 +125,5 @@ uint64_t fl_speculate_waits(const fl_worker *w, const fl_backup_candidate *candi
         return 0;
     }
     /* The gain grows as the first run becomes overdue. */
-    return now(w) + (uint64_t)ceil(fmin(lacks, MOST_LACK_NS)) + 1;
+    return fl_worker_clock(w) + (uint64_t)ceil(fmin(lacks, MOST_LACK_NS)) + 1;
 }

@@ -20,9 +20,7 @@ bool fl_steal_is_watched(const fl_worker *w, uint32_t victim)
 
 double fl_steal_seen_ns(const fl_worker *w, uint32_t victim)
 {
-    return fl_steal_is_watched(w, victim)
-               ? (double)(fl_clock_now(&w->sched->core->clock) - w->theft.watch.since)
-               : 0;
+    return fl_steal_is_watched(w, victim) ? (double)(fl_worker_clock(w) - w->theft.watch.since) : 0;
 }
 
 /* Returns the victim's time for a task: the mean, or the time seen at the present task if longer.
@@ -125,7 +123,7 @@ static bool may_try(const fl_worker *w, const fl_steal_candidate *candidate, dou
     double hope =
         best > 0 ? fmin(as_once, by_score / candidate->entries) : by_score / candidate->entries;
     return hope + FL_THEFT_NS < candidate->ns_left &&
-           fl_speed_probe_is_due(candidate->speed, ns_piece, fl_clock_now(&w->sched->core->clock));
+           fl_speed_probe_is_due(candidate->speed, ns_piece, fl_worker_clock(w));
 }
 
 /* Returns the cost of a theft without the task and the data, ns. */

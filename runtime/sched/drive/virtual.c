@@ -16,7 +16,7 @@ static bool has_room(const fl_worker *w)
 {
     uint32_t window = w->device->window;
     return (window == 0 || w->pipeline.in_flight < window) &&
-           w->device->joins_at <= fl_clock_now(&w->sched->core->clock);
+           w->device->joins_at <= fl_worker_clock(w);
 }
 
 static void step(fl_sched *sched, uint32_t index)

@@ -20,11 +20,6 @@
 #include "sched/worker/jobs.h"
 #include "sched/worker/tuning.h"
 
-static uint64_t now(const fl_worker *w)
-{
-    return fl_clock_now(&w->sched->core->clock);
-}
-
 /* --- First runs --- */
 
 /* Returns a free run; for a first run, the run's race is free, too. */
@@ -57,7 +52,7 @@ static void begin(fl_worker *w, const fl_item *item)
                                    .lo = item->lo,
                                    .hi = item->hi,
                                    .work = item->work,
-                                   .since = now(w) + 1});
+                                   .since = fl_worker_clock(w) + 1});
     /* Relaxed, as below: tells other workers whether to look. */
     fl_store_relaxed(&w->signals.racing, fl_load_relaxed(&w->signals.racing) + 1);
     if (FL_UNLIKELY(!fl_sched_attends(w->sched, FL_ATTEND_RACES))) {
@@ -131,7 +126,7 @@ static bool join_race(fl_worker *w, const fl_item *item)
     fl_count(restarts, 1); /* counted before the first run can end the job */
     if (fl_race_join(run->race, run->word, w->index)) {
         /* For the deciding run; a statistic. */
-        fl_store_relaxed(&run->race->second, now(w) + 1);
+        fl_store_relaxed(&run->race->second, fl_worker_clock(w) + 1);
         return true;
     }
     fl_store_relaxed(restarts, fl_load_relaxed(restarts) - 1);
@@ -192,7 +187,7 @@ bool fl_backup_pick(fl_worker *w, fl_item *item)
         return false;
     }
     if (w->backup.next_at != 0) {
-        if (now(w) < w->backup.next_at) {
+        if (fl_worker_clock(w) < w->backup.next_at) {
             look_again(w, w->backup.next_at);
             return false;
         }
@@ -226,7 +221,7 @@ void fl_backup_refused(fl_worker *w, fl_item *item)
     if (fl_backup_forgo(item) || item->run == NULL) {
         return;
     }
-    w->backup.next_at = now(w) + FL_RESTART_REFUSED_NS;
+    w->backup.next_at = fl_worker_clock(w) + FL_RESTART_REFUSED_NS;
     fl_backup_drop(w, item);
 }
 
@@ -261,7 +256,7 @@ void fl_backup_end(fl_share *share, uint64_t end)
 static void note_loser(const fl_worker *w, const fl_item *item, uint32_t second, uint64_t since)
 {
     const fl_backup_run *run = item->run;
-    uint64_t t = now(w);
+    uint64_t t = fl_worker_clock(w);
     fl_share *share = fl_job_share(item->job, run->is_second ? run->first : second);
     if (run->is_second) {
         fl_count(&fl_job_share(item->job, w->index)->account.restarts_won, 1);
@@ -278,7 +273,7 @@ static void note_lost(const fl_worker *w, const fl_item *item)
     fl_share *share = fl_job_share(item->job, w->index);
     /* Acquire: the job's end is noted before; time after the end is not the job's. */
     if (fl_load_acquire(&fl_part_of_job(item->job)->accounted) != FL_ACCOUNT_ENDED) {
-        waste(share, fl_load_relaxed(&share->wasted_until) - 1, now(w));
+        waste(share, fl_load_relaxed(&share->wasted_until) - 1, fl_worker_clock(w));
     }
     fl_sub_relaxed(&share->losing, 1);
 }
@@ -326,7 +321,7 @@ bool fl_backup_decide(fl_worker *w, fl_item *item, fl_in_flight *flight)
     } else if (run->is_second) {
         fl_add_relaxed(&fl_job_share(item->job, w->index)->restarts_lost, 1);
         /* Inputs of the run may be lost. */
-        w->backup.next_at = w->offload != NULL ? now(w) + FL_RESTART_REFUSED_NS : 0;
+        w->backup.next_at = w->offload != NULL ? fl_worker_clock(w) + FL_RESTART_REFUSED_NS : 0;
     }
     run->has_lost = end != FL_RACE_WON;
     fl_private_give(w, run);

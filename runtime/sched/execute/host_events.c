@@ -80,7 +80,7 @@ fl_act fl_host_events_step(fl_worker *w, fl_act act)
     if (polling->waiting == NULL && fl_inbox_is_empty(&polling->arrived)) {
         return act;
     }
-    uint64_t t = fl_clock_now(&w->sched->core->clock);
+    uint64_t t = fl_worker_clock(w);
     bool is_new = take_arrived(polling), any = false, moved = false;
     polling->since = is_new ? t : polling->since;
     if (is_new || t >= polling->look_at) {

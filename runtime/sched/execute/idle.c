@@ -43,11 +43,11 @@ void fl_worker_begin_idle(fl_worker *w)
         sched->policy != FILCH_POLICY_STATIC &&
         fl_load_relaxed(&sched->core->jobs->running) != fl_load_relaxed(&sched->core->jobs->kept)) {
         w->idle.nap_ns = next_nap(w);
-        uint64_t at = fl_clock_now(&w->sched->core->clock) + w->idle.nap_ns;
+        uint64_t at = fl_worker_clock(w) + w->idle.nap_ns;
         w->idle.wake_at = at < w->idle.wake_at ? at : w->idle.wake_at;
     }
     if (w->idle.idle_since == 0 && fl_trace_of(w) != NULL) {
-        w->idle.idle_since = fl_clock_now(&w->sched->core->clock);
+        w->idle.idle_since = fl_worker_clock(w);
     }
 }
 
@@ -60,7 +60,7 @@ void fl_worker_end_spell(fl_worker *w)
     }
     if (ring != NULL) {
         fl_trace_add(ring, (fl_trace_event){.start = w->idle.idle_since,
-                                            .end = fl_clock_now(&w->sched->core->clock),
+                                            .end = fl_worker_clock(w),
                                             .kind = FL_TRACE_WAIT});
     }
     w->idle.idle_since = 0;

@@ -19,11 +19,6 @@
 #include "sched/worker/tuning.h"
 #include "sched/worker/wake.h"
 
-static uint64_t now(const fl_worker *w)
-{
-    return fl_clock_now(&w->sched->core->clock);
-}
-
 static void run_completions(fl_worker *w)
 {
     while (w->now.completed != NULL) {
@@ -115,7 +110,7 @@ static fl_act await_operands(fl_worker *w)
         fl_waits_check(w->sched->core->places, &w->offload->waits, &w->stall.error);
     fl_account_event(w, status == FILCH_NOT_READY ? FL_EVENT_WAITS : FL_EVENT_GOES_ON, NULL);
     if (status == FILCH_NOT_READY) {
-        w->idle.wake_at = now(w) + FL_NAP_FETCH_NS;
+        w->idle.wake_at = fl_worker_clock(w) + FL_NAP_FETCH_NS;
         return FL_ACT_WAIT;
     }
     w->now.item.state = FL_ITEM_LAUNCHED;

@@ -54,7 +54,7 @@ static void watch(fl_worker *w, uint32_t victim, uint64_t at, uint64_t t)
 
 static void refuse(fl_worker *w, uint32_t victim, double ns_left, fl_refusal why)
 {
-    uint64_t t = fl_clock_now(&w->sched->core->clock);
+    uint64_t t = fl_worker_clock(w);
     double ns = fmax(ns_left / FL_LOOK_AGAIN_OF_TIME, FL_LOOK_AGAIN_NS);
     fl_ledger_refuse(&w->ledger, why);
     watch(w, victim, t + (uint64_t)ns, t);
@@ -70,7 +70,7 @@ static bool has_waited(fl_worker *w, uint32_t victim, double ns_way)
     if (ns_way <= FL_HANDOFF_NS) {
         return true;
     }
-    uint64_t t = fl_clock_now(&w->sched->core->clock);
+    uint64_t t = fl_worker_clock(w);
     if (w->theft.waited_at != 0) { /* the worker ran nothing since */
         w->theft.waited_ns += (double)(t - w->theft.waited_at);
     }
@@ -96,7 +96,7 @@ static void end_wait(fl_worker *w, double ns_way)
 static void note_success(fl_worker *w, const fl_steal_candidate *candidate, uint64_t since)
 {
     if (w->sched->keeps_holders) {
-        double ns = (double)(fl_clock_now(&w->sched->core->clock) - since);
+        double ns = (double)(fl_worker_clock(w) - since);
         ns = fmin(fmax(ns, FL_STEAL_LEAST_NS), FL_STEAL_MOST_NS);
         w->theft.theft_ns += FL_MEAN_WEIGHT * (ns - w->theft.theft_ns);
         end_wait(w, candidate->ns_way);
@@ -230,7 +230,7 @@ static void note_theft(fl_worker *w, const filch_job *job, uint32_t victim, uint
     fl_add_relaxed(&fl_job_share(job, victim)->stolen_out, n);
     fl_trace_ring *ring = fl_trace_of(w);
     if (ring != NULL) {
-        uint64_t end = fl_clock_now(&w->sched->core->clock);
+        uint64_t end = fl_worker_clock(w);
         fl_trace_add(ring, (fl_trace_event){.start = start != 0 ? start : end,
                                             .end = end,
                                             .first = n,
@@ -274,7 +274,7 @@ static bool rob_range(fl_worker *w, const fl_steal_candidate *candidate, uint64_
         return false;
     }
     if (candidate->ns_trial != 0) {
-        fl_speed_probe(candidate->speed, candidate->ns_trial, fl_clock_now(&w->sched->core->clock));
+        fl_speed_probe(candidate->speed, candidate->ns_trial, fl_worker_clock(w));
     }
     /* Counts before setting the range: a second thief may then take everything and complete the
      * job. */
@@ -465,7 +465,7 @@ static bool rob_some(fl_worker *w, const fl_victim_list *victims, fl_ruled_out *
                      bool is_of_off, uint64_t start)
 {
     for (;;) {
-        uint64_t since = w->sched->keeps_holders ? fl_clock_now(&w->sched->core->clock) : 0;
+        uint64_t since = w->sched->keeps_holders ? fl_worker_clock(w) : 0;
         fl_steal_candidate best = find_best(w, victims, ruled_out, is_of_off);
         if (best.entries == 0) {
             return false;
@@ -504,7 +504,7 @@ static bool rob_some(fl_worker *w, const fl_victim_list *victims, fl_ruled_out *
 static bool steal_by_rules(fl_worker *w, bool is_of_off)
 {
     uint64_t refused = fl_ledger_refused(&w->ledger);
-    uint64_t start = fl_trace_of(w) != NULL ? fl_clock_now(&w->sched->core->clock) : 0;
+    uint64_t start = fl_trace_of(w) != NULL ? fl_worker_clock(w) : 0;
     fl_ruled_out ruled_out = {.deques = {0}};
     fl_victim_list victims;
     uint64_t waited_at = w->theft.waited_at;

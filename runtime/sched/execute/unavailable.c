@@ -383,7 +383,7 @@ fl_act fl_offline_rest(fl_worker *w)
     w->idle.ready_at = FL_TIME_NEVER;
     fl_account_event(w, FL_EVENT_IDLE, NULL);
     if (!is_fetched(w)) {
-        w->idle.wake_at = fl_clock_now(&w->sched->core->clock) + FL_LOOK_AGAIN_NS;
+        w->idle.wake_at = fl_worker_clock(w) + FL_LOOK_AGAIN_NS;
         return FL_ACT_WAIT;
     }
     w->idle.wake_at = FL_TIME_NEVER;

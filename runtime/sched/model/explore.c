@@ -13,11 +13,6 @@
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
-static uint64_t now(const fl_worker *w)
-{
-    return fl_clock_now(&w->sched->core->clock);
-}
-
 double fl_explore_mean(fl_worker *w, const fl_item *item, double mean, double ns)
 {
     fl_explore *trial = &w->theft.explore;
@@ -47,7 +42,7 @@ static double least_wait(double ns)
 
 bool fl_explore_is_due(const fl_worker *w, double mean)
 {
-    uint64_t t = now(w);
+    uint64_t t = fl_worker_clock(w);
     return w->theft.explore.is_suspected ||
            (t >= w->theft.explore.next && t > w->theft.explore.at &&
             (double)(t - w->theft.explore.at) >= least_wait(mean));
@@ -59,7 +54,7 @@ void fl_explore_begin(fl_worker *w, double mean, const fl_task *task)
     double least = least_wait(mean);
     double wait = fmin(fmax(2.0 * (double)trial->after, least), FL_EXPLORE_GROWTH * least);
     trial->after = wait < 0x1p62 ? (uint64_t)wait : (uint64_t)1 << 62;
-    trial->next = now(w) + trial->after;
+    trial->next = fl_worker_clock(w) + trial->after;
     trial->is_on = true;
     if (!task->is_gate) {
         fl_speed_ask(fl_codelet_speed(task->codelet, w->index));
@@ -76,12 +71,12 @@ bool fl_explore_keeps(const fl_worker *w, const fl_worker *other, const fl_task 
     if (fl_speed_best(speed) > 0) {
         hope = fmin(hope, own * fl_speed_best(speed) / fl_speed_get(speed));
     }
-    return hope < theirs && fl_speed_probe_is_due(speed, own, now(w));
+    return hope < theirs && fl_speed_probe_is_due(speed, own, fl_worker_clock(w));
 }
 
 void fl_explore_keep(const fl_worker *w, const fl_task *task)
 {
     fl_speed *speed = fl_codelet_speed(task->codelet, w->index);
-    fl_speed_probe(speed, fl_cost_of_task(w, task), now(w));
+    fl_speed_probe(speed, fl_cost_of_task(w, task), fl_worker_clock(w));
     fl_speed_ask(speed);
 }

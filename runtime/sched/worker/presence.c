@@ -87,7 +87,7 @@ uint64_t fl_presence_turn(fl_worker *w)
         /* The device does not leave. */
         return FL_TIME_NEVER;
     }
-    uint64_t t = fl_clock_now(&w->sched->core->clock);
+    uint64_t t = fl_worker_clock(w);
     bool has_left = t >= device->leaves_at && t < device->returns_at;
     if (has_left != ((fl_load_relaxed(&w->signals.duties) & FL_DUTY_LEFT) != 0)) {
         fl_presence_set(w->sched, w->index, FL_DUTY_LEFT, has_left);
