@@ -345,6 +345,14 @@ void fl_flow_look(const fl_places *places, uint32_t place)
     look_at(places, residents, &residents->peer);
 }
 
+void fl_flow_note_past(const fl_places *places, uint32_t place)
+{
+    fl_residents *residents = residents_of(places, place);
+    (void)queued_in(places, residents, &residents->in);
+    (void)queued_in(places, residents, &residents->peer);
+    (void)queued_in(places, residents, &residents->out);
+}
+
 uint64_t fl_flow_in(const fl_places *places, uint32_t place)
 {
     fl_residents *residents = residents_of(places, place);

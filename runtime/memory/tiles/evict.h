@@ -136,6 +136,8 @@ void fl_flow_note(const fl_places *places, uint32_t to, uint32_t from, fl_marker
                   uint64_t bytes);
 /* Polls the copies into a node for arrivals. Thread-safe. */
 void fl_flow_look(const fl_places *places, uint32_t place);
+/* Notes the copies into and out of a node that are past, as of the last poll. Thread-safe. */
+void fl_flow_note_past(const fl_places *places, uint32_t place);
 /* Bytes queued into a node from the host's memory, from peers' memories, and out of the node, as
  * of the last poll. Thread-safe. */
 uint64_t fl_flow_in(const fl_places *places, uint32_t place);

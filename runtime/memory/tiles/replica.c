@@ -504,14 +504,6 @@ static filch_status fill(const fl_fetch *fetch, fl_operand *operand)
 
 /* --- Fetching and committing --- */
 
-/* Makes the replicas of the handle if missing. */
-static filch_status check(const fl_fetch *fetch, const fl_operand *operand)
-{
-    return fl_replicas_get(fetch->places, operand->data) != NULL
-               ? FILCH_OK
-               : fl_replicas_tell_none(operand->data, fetch->error);
-}
-
 filch_status fl_operands_fetch(fl_places *places, fl_device *device, fl_operand *operands,
                                uint32_t count, const fl_admission *admission, fl_waits *waits,
                                filch_error *error)
@@ -519,13 +511,13 @@ filch_status fl_operands_fetch(fl_places *places, fl_device *device, fl_operand 
     const fl_fetch fetch = {places, device, place_of(device), admission, waits, error};
     filch_status status = FILCH_OK;
     uint32_t here = 0;
-    for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
-        status = check(&fetch, &operands[i]);
+    for (uint32_t i = 0; i < count; ++i) {
         operands[i].is_reserved = false;
         operands[i].staging = NULL;
-    }
-    if (status != FILCH_OK) {
-        return status;
+        /* Makes the replicas of the handle if missing. */
+        if (fl_replicas_get(places, operands[i].data) == NULL) {
+            return fl_replicas_tell_none(operands[i].data, error);
+        }
     }
     if (fetch.place != 0) {
         fl_residents_come(places, fetch.place);

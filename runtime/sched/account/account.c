@@ -283,20 +283,11 @@ void fl_worker_flush(fl_worker *w)
     }
 }
 
-/* Marks the lane before a second job's items follow. The end of items in flight is then seen early,
- * not together with the later items, which may take long. */
-static void mark_off(fl_worker *w)
-{
-    if (w->pipeline.computing != 0 && fl_worker_computes(w)) {
-        /* A later wait marks again, and reports an error. */
-        (void)w->device->backend->lane->mark(w->device, NULL);
-    }
-}
-
 void fl_worker_switch(fl_worker *w, filch_job *job, const filch_graph *graph)
 {
     if (w->now.job != job) {
-        mark_off(w);
+        /* The second job's items may take long. */
+        fl_worker_mark(w);
         fl_worker_flush(w);
         w->now.job = job;
         w->now.share = fl_job_share(job, w->index);

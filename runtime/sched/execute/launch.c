@@ -134,12 +134,6 @@ static bool refuse(fl_worker *w, const filch_codelet *codelet, const char *what)
     return false;
 }
 
-/* Tells whether the item covers a range of items: a chunk, or a task with items. */
-static bool has_range(const fl_item *item)
-{
-    return item->task == NULL || item->task->has_items;
-}
-
 /* Tells whether the kernel's parameters end where the call's parameters do, for any alignment of
  * the arguments: the driver copies as many bytes as the kernel declares. */
 static bool has_size(const fl_function *function, size_t views, bool is_range, size_t arg_size)
@@ -159,12 +153,13 @@ static bool fill_params(fl_worker *w, const fl_item *item, const filch_call *cal
     fl_offload *offload = w->offload;
     const filch_codelet *codelet = fl_item_codelet(item);
     const fl_function *function = launch->function;
+    bool has_range = item->task == NULL || item->task->has_items;
     uint32_t count = 0;
     for (uint32_t i = 0; i < call->view_count; ++i) {
         offload->param_bytes[count] = sizeof w->call.views[i];
         offload->params[count++] = &w->call.views[i];
     }
-    if (has_range(item)) {
+    if (has_range) {
         offload->range[0] = call->lo;
         offload->range[1] = call->hi;
         offload->param_bytes[count] = sizeof offload->range;
@@ -182,7 +177,7 @@ static bool fill_params(fl_worker *w, const fl_item *item, const filch_call *cal
         return refuse(w, codelet, what);
     }
     if (function->param_count != UINT32_MAX &&
-        !has_size(function, call->view_count, has_range(item), codelet->arg_size)) {
+        !has_size(function, call->view_count, has_range, codelet->arg_size)) {
         return refuse(w, codelet, "the kernel's parameters have other sizes than the call's");
     }
     return true;
@@ -607,16 +602,6 @@ static void pass_over(fl_worker *w, fl_in_flight *flight)
 
 /* --- Launching an item --- */
 
-/* Marks the end of a long item. Seen together with later items on the lane, the end would be known
- * so late that the device would run out of work. */
-static void mark_long(fl_worker *w, const fl_in_flight *flight)
-{
-    if (flight->item.task != NULL && flight->expected > FL_SHORT_NS && fl_worker_computes(w)) {
-        /* A later wait marks again, and reports an error. */
-        (void)w->device->backend->lane->mark(w->device, NULL);
-    }
-}
-
 static void launch_codelet(fl_worker *w, fl_in_flight *flight, const fl_item *picked)
 {
     fl_item *item = &flight->item;
@@ -638,7 +623,10 @@ static void launch_codelet(fl_worker *w, fl_in_flight *flight, const fl_item *pi
             fl_backup_launched(w, item);
         }
         note_taken(w, flight);
-        mark_long(w, flight);
+        if (item->task != NULL && flight->expected > FL_SHORT_NS) {
+            /* Known late, the end of a long item would leave the device out of work. */
+            fl_worker_mark(w);
+        }
         if (FL_UNLIKELY(item->task != NULL && item->task->moves != 0)) {
             item->task->moves = 0;
         }

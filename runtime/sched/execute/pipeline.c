@@ -204,23 +204,24 @@ bool fl_pipeline_is_down(fl_worker *w)
 
 /* --- Ends of items --- */
 
-/* Start time of an item just seen past: the device's own time if a trace is recording. */
-static uint64_t start_of(const fl_worker *w, uint64_t ns)
+/* Sets the times of an item just seen past. busy: duration, ns; UINT64_MAX: not timed. */
+static void time_item(fl_worker *w, fl_in_flight *flight, uint64_t busy)
 {
     const fl_queue_ops *queue = w->device->backend->queue;
-    uint64_t start =
+    fl_item *item = &flight->item;
+    item->timed = busy != UINT64_MAX;
+    item->ns = item->timed ? busy : 0;
+    fl_account_divide(w, item);
+    /* While a trace is recording, the start is the device's own time. */
+    item->start =
         FL_UNLIKELY(fl_trace_of(w) != NULL) && queue->began != NULL ? queue->began(w->device) : 0;
-    return start != 0 ? start : w->pipeline.last_done - ns;
-}
-
-/* Estimated duration, ns, of an item that is past and was not timed. */
-static uint64_t guess_ns(const fl_worker *w, const fl_in_flight *flight)
-{
-    if (flight->item.is_graph) {
-        return w->pipeline.last_done - flight->launched;
+    item->start = item->start != 0 ? item->start : w->pipeline.last_done - item->ns;
+    if (item->timed) {
+        return;
     }
-    double mean = fl_worker_mean_ns(w);
-    return (uint64_t)(flight->expected > 0 ? flight->expected : mean);
+    item->ns = item->is_graph         ? w->pipeline.last_done - flight->launched
+               : flight->expected > 0 ? (uint64_t)flight->expected
+                                      : (uint64_t)fl_worker_mean_ns(w);
 }
 
 static bool retire_finished(fl_worker *w)
@@ -246,13 +247,7 @@ static bool retire_finished(fl_worker *w)
         --w->pipeline.computing;
         w->pipeline.long_ns -= fl_depth_part(flight);
         w->pipeline.last_done = t;
-        flight->item.timed = busy != UINT64_MAX;
-        flight->item.ns = flight->item.timed ? busy : 0;
-        fl_account_divide(w, &flight->item);
-        flight->item.start = start_of(w, flight->item.ns);
-        if (!flight->item.timed) {
-            flight->item.ns = guess_ns(w, flight);
-        }
+        time_item(w, flight, busy);
         if (w->offload != NULL) {
             --w->offload->lane_load[flight->lane];
         }
@@ -355,16 +350,6 @@ static fl_act wait_computing(fl_worker *w)
     return FL_ACT_WAIT;
 }
 
-/* Marks before completions: the callback is host code and may take long. Items able to run
- * meanwhile must not wait. */
-static void mark_held(fl_worker *w)
-{
-    if (w->pipeline.computing != 0 && fl_worker_computes(w)) {
-        /* A later mark reports an error. */
-        (void)w->device->backend->lane->mark(w->device, NULL);
-    }
-}
-
 /* Tells whether the device has yet to join. Work sent meanwhile can be found by other workers. */
 static bool is_absent(fl_worker *w)
 {
@@ -376,14 +361,6 @@ static bool is_absent(fl_worker *w)
 static bool is_stepped_again(const fl_worker *w)
 {
     return !fl_worker_computes(w) || w->device->backend->is_virtual;
-}
-
-/* Notes arrived copies, because the next call may find the device failed. */
-static void look_at_copies(const fl_worker *w)
-{
-    (void)fl_flow_in(w->sched->core->places, w->device->place);
-    (void)fl_flow_peer(w->sched->core->places, w->device->place);
-    (void)fl_flow_out(w->sched->core->places, w->device->place);
 }
 
 /* Time of the next try of the item waiting for memory. A worker helping with a divided task does
@@ -408,7 +385,9 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
     }
     fl_jobs_end_peek(w);
     if (w->now.completed != NULL) {
-        mark_held(w);
+        /* The callback is host code and may take long: items able to run meanwhile must not wait.
+         */
+        fl_worker_mark(w);
         return FL_ACT_MORE;
     }
     if (w->offload != NULL && w->pipeline.in_flight == 0) {
@@ -464,7 +443,8 @@ fl_act fl_pipeline_step(fl_worker *w)
         return FL_ACT_WAIT;
     }
     if (w->pipeline.in_flight == 0 && w->offload != NULL && fl_worker_computes(w)) {
-        look_at_copies(w);
+        /* The next call may find the device failed. */
+        fl_flow_note_past(w->sched->core->places, w->device->place);
     }
     bool any = retire_finished(w);
     uint32_t launches = 0, window = fl_depth_of(w);

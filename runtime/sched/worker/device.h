@@ -55,6 +55,15 @@ static inline bool fl_worker_computes(const fl_worker *w)
     return fl_device_computes(w->device);
 }
 
+/* Marks the lanes: the ends of the items launched so far are seen early, not together with the ends
+ * of later items. A later wait marks again, and reports an error. */
+static inline void fl_worker_mark(const fl_worker *w)
+{
+    if (w->pipeline.computing != 0 && fl_worker_computes(w)) {
+        (void)w->device->backend->lane->mark(w->device, NULL);
+    }
+}
+
 /* Recent mean time of a task on the device, ns; 0: no task was timed yet. Relaxed: written by the
  * worker, an estimate for others. */
 static inline double fl_worker_mean_ns(const fl_worker *w)
