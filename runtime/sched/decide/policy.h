@@ -44,8 +44,6 @@ uint32_t fl_policy_chunk(fl_worker *worker, const filch_job *job, uint32_t lo, u
 
 /* --- Predictions (view.c) --- */
 
-/* Predicts the time of the view's item on a device, ns, if begun at `from`. */
-double fl_view_ns(const filch_policy_view *view, uint32_t device, uint64_t from);
 /* Charges a placed item to a device: adds the predicted time to the device's load. */
 void fl_view_charge(const filch_policy_view *view, uint32_t device);
 

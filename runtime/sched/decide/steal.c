@@ -18,7 +18,9 @@ bool fl_steal_is_watched(const fl_worker *w, uint32_t victim)
            w->theft.watch.steps == fl_load_relaxed(&w->sched->workers[victim].queues.steps);
 }
 
-double fl_steal_seen_ns(const fl_worker *w, uint32_t victim)
+/* Returns the time for which the worker has seen the victim at the present item, ns; 0: not
+ * watched. */
+static double seen_ns(const fl_worker *w, uint32_t victim)
 {
     return fl_steal_is_watched(w, victim) ? (double)(fl_worker_clock(w) - w->theft.watch.since) : 0;
 }
@@ -27,7 +29,7 @@ double fl_steal_seen_ns(const fl_worker *w, uint32_t victim)
  */
 static double victim_tile(const fl_worker *w, const fl_worker *victim)
 {
-    double mean = fl_worker_mean_ns(victim), seen = fl_steal_seen_ns(w, victim->index);
+    double mean = fl_worker_mean_ns(victim), seen = seen_ns(w, victim->index);
     return seen > mean ? seen : mean;
 }
 
@@ -69,7 +71,7 @@ static void look_at_roots(const fl_worker *w, const filch_job *job, const fl_wor
     double known = (double)fl_job_share(job, victim->index)->root_ns;
     double mine = (double)fl_job_share(job, w->index)->root_ns;
     own = mine > 0 ? mine : known > 0 ? known : own;
-    theirs = fmax(known > 0 ? known : theirs, fl_steal_seen_ns(w, victim->index));
+    theirs = fmax(known > 0 ? known : theirs, seen_ns(w, victim->index));
     /* A core has the present item to end first, as in look_at_deques. */
     double at_work = w->sched->keeps_holders ? FL_STEAL_HALF_DONE : 0;
     candidate->ns_left = theirs * (candidate->entries + at_work);
@@ -85,7 +87,7 @@ fl_steal_candidate fl_steal_of_range(const fl_worker *w, const filch_job *job, u
         const filch_codelet *codelet = fl_batch_codelet(job->batch);
         double work = fl_pieces_work(w, job, lo, hi);
         candidate.ns_left =
-            fmax(work * fl_cost_batch_rate(w->sched, job, victim), fl_steal_seen_ns(w, victim));
+            fmax(work * fl_cost_batch_rate(w->sched, job, victim), seen_ns(w, victim));
         candidate.ns_thief = work * fl_cost_rate(w->sched, codelet, w->index);
         candidate.speed = fl_codelet_speed(codelet, w->index);
         candidate.ns_fixed = fl_speed_fixed(candidate.speed);
@@ -227,7 +229,7 @@ fl_steal_verdict fl_steal_weigh_task(const fl_worker *w, const fl_steal_candidat
  * tasks at once, or after the present task. */
 static double away_ns(const fl_worker *w, const fl_worker *victim, double task_ns)
 {
-    double seen = fl_steal_seen_ns(w, victim->index);
+    double seen = seen_ns(w, victim->index);
     switch ((fl_worker_state)fl_load_relaxed(&victim->queues.state)) { /* relaxed: an estimate */
     case FL_WORKER_ASLEEP:
         return FL_WAKE_UP_NS;

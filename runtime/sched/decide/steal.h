@@ -31,8 +31,6 @@ typedef struct fl_steal_candidate {
 
 /* --- Candidates --- */
 
-/* Time for which the worker has seen the victim at the present item, ns; 0: not watched. */
-double fl_steal_seen_ns(const fl_worker *worker, uint32_t victim);
 /* Whether the worker is the watched victim, and still at the item seen first. */
 bool fl_steal_is_watched(const fl_worker *worker, uint32_t victim);
 /* Candidate of the tasks in the victim's deques; no entries: the deques are empty. */

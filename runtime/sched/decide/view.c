@@ -56,7 +56,8 @@ static double cost_on(const filch_policy_view *view, const fl_worker *w)
     return cost >= 0 ? cost : 0;
 }
 
-double fl_view_ns(const filch_policy_view *view, uint32_t device, uint64_t from)
+/* Predicts the time of the view's item on a device, ns, if begun at `from`. */
+static double item_ns(const filch_policy_view *view, uint32_t device, uint64_t from)
 {
     const fl_sched *sched = view->sched;
     const fl_worker *w = &sched->workers[device];
@@ -135,7 +136,7 @@ void fl_view_charge(const filch_policy_view *view, uint32_t device)
     /* Relaxed: a prediction. */
     do {
         from = at > t ? at : t;
-        double ns = fl_view_ns(view, device, from) + transfer_ns(view, &sched->workers[device]);
+        double ns = item_ns(view, device, from) + transfer_ns(view, &sched->workers[device]);
         until = ns < (double)(FL_TIME_NEVER / 2) ? from + (uint64_t)(ns + 0.5) : FL_TIME_NEVER / 2;
     } while (!fl_cas_relaxed(slot, &at, until));
 }
@@ -232,7 +233,7 @@ double filch_policy_seconds(const filch_policy_view *view, uint32_t device)
         return 0;
     }
     uint64_t t = fl_clock_now(&view->sched->core->clock);
-    return fl_view_ns(view, device, free_at(view, device, t)) / 1e9;
+    return item_ns(view, device, free_at(view, device, t)) / 1e9;
 }
 
 uint64_t filch_policy_missing(const filch_policy_view *view, uint32_t device)

@@ -111,18 +111,9 @@ bool fl_give_picked(fl_worker *w, const fl_item *item)
     return true;
 }
 
-bool fl_give_to_owner(fl_worker *w, fl_task *task)
-{
-    fl_worker *owner = fl_place_receiver(w, task, &w->ready.owed_ns);
-    if (owner == NULL) {
-        return false;
-    }
-    fl_inbox_push(&owner->queues.inbox, &task->link);
-    fl_give_tell(w->sched, owner);
-    return true;
-}
-
-void fl_give_tell(fl_sched *sched, const fl_worker *owner)
+/* Announces a task just put into a core's inbox. Wakes the core if asleep. If the core runs long
+ * tasks, wakes a second worker instead, and the second worker takes the task if the theft pays. */
+static void tell(fl_sched *sched, const fl_worker *owner)
 {
     /* Seq_cst, after the push's: either the load sees the owner about to sleep, or the owner's last
      * look sees the task. */
@@ -134,6 +125,17 @@ void fl_give_tell(fl_sched *sched, const fl_worker *owner)
                fl_load_relaxed(&sched->searching) == 0) { /* relaxed: a hint */
         fl_sched_wake(sched, 1);
     }
+}
+
+bool fl_give_to_owner(fl_worker *w, fl_task *task)
+{
+    fl_worker *owner = fl_place_receiver(w, task, &w->ready.owed_ns);
+    if (owner == NULL) {
+        return false;
+    }
+    fl_inbox_push(&owner->queues.inbox, &task->link);
+    tell(w->sched, owner);
+    return true;
 }
 
 /* --- Tasks without a worker: which inbox takes the task --- */
@@ -189,7 +191,7 @@ void fl_sched_route(fl_sched *sched, fl_task *task)
     fl_worker *worker = &sched->workers[target];
     fl_inbox_push(&worker->queues.inbox, &task->link);
     if (sched->keeps_holders) {
-        fl_give_tell(sched, worker);
+        tell(sched, worker);
         return;
     }
     if (!fl_sched_wake_worker(sched, target) && sched->policy != FILCH_POLICY_STATIC &&

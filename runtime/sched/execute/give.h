@@ -14,9 +14,6 @@ bool fl_give_slow(fl_worker *worker, fl_task *task);
 bool fl_give_picked(fl_worker *worker, const fl_item *item);
 /* Cores of one memory: gives a ready task to the core that has the task's data. */
 bool fl_give_to_owner(fl_worker *worker, fl_task *task);
-/* Announces a task just put into a core's inbox. Wakes the core if asleep. If the core runs long
- * tasks, wakes a second worker instead, and the second worker takes the task if the theft pays. */
-void fl_give_tell(fl_sched *sched, const fl_worker *owner);
 /* Function of fl_scheduler: queues a ready task of the caller's, a worker's or another thread's. */
 void fl_sched_task_ready(fl_scheduler *self, fl_task *task);
 

@@ -50,6 +50,14 @@ static bool is_passed(const fl_cuda_lane *lane, uint64_t sequence)
     return fl_load_acquire(&lane->passed) >= sequence;
 }
 
+/* Returns the record in use, or null while no trace records. Acquire: the record was made before
+ * its publication. The record lives as long as the lanes, and stays usable after recording has
+ * stopped. */
+static fl_cuda_record *recording(const fl_cuda_lanes *lanes)
+{
+    return fl_load_acquire(&lanes->recording);
+}
+
 /* --- Beginning and end --- */
 
 static filch_status open_lane(const fl_device *device, fl_cuda_lane *lane, filch_error *error)
@@ -581,7 +589,7 @@ static uint32_t start_timer(fl_device *device, const fl_cuda_lane *lane)
 {
     const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
     fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
-    fl_cuda_record *record = fl_cuda_recording(lanes);
+    fl_cuda_record *record = recording(lanes);
     if (FL_UNLIKELY(record != NULL)) {
         fl_cuda_record_renew(device, record);
         if (lanes->free_timer_count == 0 && lanes->timer_count < FL_CUDA_TIMERS_MOST) {
@@ -810,7 +818,7 @@ filch_status fl_cuda_lane_put(fl_device *device, uint32_t index, fl_copy *copy, 
 {
     const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
     fl_cuda_lane *lane = &fl_cuda_of(device)->lanes->lane[index];
-    fl_cuda_record *record = fl_cuda_recording(fl_cuda_of(device)->lanes);
+    fl_cuda_record *record = recording(fl_cuda_of(device)->lanes);
     fl_cuda_span *span = NULL;
     const char *call;
     if (FL_UNLIKELY(record != NULL)) {

@@ -78,14 +78,6 @@ typedef struct fl_cuda_lanes {
     _Atomic(struct fl_cuda_record *) recording;
 } fl_cuda_lanes;
 
-/* Returns the record in use, or null while no trace records. Acquire: the record was made before
- * its publication. The record lives as long as the lanes, and stays usable after recording has
- * stopped. */
-static inline struct fl_cuda_record *fl_cuda_recording(const fl_cuda_lanes *lanes)
-{
-    return fl_load_acquire(&lanes->recording);
-}
-
 /* Makes the streams and events of an open device, in the device's context or slice: device->lanes
  * compute lanes and two copy lanes. A failure leaves nothing. Enters the context itself. */
 filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filch_error *error);

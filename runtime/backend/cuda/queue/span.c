@@ -281,7 +281,7 @@ filch_status fl_cuda_trace_start(fl_device *device, const fl_memory *memory,
     fl_cuda_record *record = lanes->record;
     if (record != NULL) {
         fl_cuda_record_renew(device, record);
-        /* Release: pairs with fl_cuda_recording; the record is complete. */
+        /* Release: pairs with recording (lane.c); the record is complete. */
         fl_store_release(&lanes->recording, record);
     }
     (void)fl_cuda_leave(&scope);
