@@ -18,7 +18,6 @@
 #include "sched/decide/lookahead.h"
 #include "sched/decide/slow.h"
 #include "sched/execute/shared_queue.h"
-#include "sched/worker/graph_part.h"
 
 bool fl_ahead_prepare(filch_graph *graph)
 {
@@ -46,22 +45,15 @@ void fl_ahead_drop(filch_graph *graph)
     }
 }
 
-/* Sets the task's mark of the present run. Release: the task's effects, or the replicas made valid
- * by the task, are visible to followers. */
-static void set_mark(const fl_task *task, fl_marker marker)
+void fl_ahead_mark(const fl_task *task, fl_marker marker)
 {
     uint64_t sequence = fl_marker_sequence(marker);
     /* A lane would have to run for months to reach the limit. */
     sequence = sequence < FL_MARK_UNFOLLOWABLE ? sequence : FL_MARK_UNFOLLOWABLE;
+    /* Release: the task's effects, or the replicas made valid by the task, are visible to
+     * followers. */
     fl_store_release(fl_mark_of(task),
                      (marker >> 50 << 50) | fl_mark_run(fl_task_epoch(task)) | sequence);
-}
-
-void fl_ahead_retired(fl_task *task, bool failed)
-{
-    /* Every run marks every task, failed tasks included: a mark left 256 runs ago would pass for
-     * the present run's mark. */
-    set_mark(task, failed ? FL_MARK_UNFOLLOWABLE : 0);
 }
 
 void fl_ahead_launched(fl_worker *w, fl_in_flight *flight, fl_marker marker)
@@ -73,7 +65,7 @@ void fl_ahead_launched(fl_worker *w, fl_in_flight *flight, fl_marker marker)
         /* The task is over at retirement; the launch may be only a part of the task. */
         return;
     }
-    set_mark(task, marker);
+    fl_ahead_mark(task, marker);
     if (task->successor_count != 0 && offload->ahead_count < FL_LOOKAHEAD) {
         uint32_t at = (offload->ahead_first + offload->ahead_count++) % FL_LOOKAHEAD;
         offload->ahead[at] = flight;

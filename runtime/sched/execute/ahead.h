@@ -3,6 +3,7 @@
 #ifndef FL_SCHED_EXECUTE_AHEAD_H
 #define FL_SCHED_EXECUTE_AHEAD_H
 
+#include "sched/worker/graph_part.h"
 #include "sched/worker/worker.h"
 
 /* Makes the marks of a sealed graph's tasks; every task has a common epoch. False: no memory. */
@@ -11,8 +12,10 @@ bool fl_ahead_prepare(filch_graph *graph);
 void fl_ahead_drop(filch_graph *graph);
 /* The task of the item in flight was put on a lane: its successors may follow. */
 void fl_ahead_launched(fl_worker *worker, fl_in_flight *flight, fl_marker marker);
-/* The task has retired; a skipped task counts as failed. */
-void fl_ahead_retired(fl_task *task, bool failed);
+/* Sets the task's mark of the present run: a point on a lane, 0 once the task has retired, or
+ * FL_MARK_UNFOLLOWABLE where the task failed or was skipped. Every run marks every task: a mark
+ * left 256 runs ago would pass for the present run's mark. */
+void fl_ahead_mark(const fl_task *task, fl_marker marker);
 /* Claims a task whose predecessors are over or on a lane, to be put behind them. Null: none. */
 fl_task *fl_ahead_next(fl_worker *worker);
 /* Adds the markers of the task's predecessors on lanes to worker->offload->waits. */

@@ -357,12 +357,6 @@ static bool is_absent(fl_worker *w)
     return w->device->joins_at > fl_worker_clock(w);
 }
 
-/* Tells whether the step repeats: on a virtual clock, items launched may be over at once. */
-static bool is_stepped_again(const fl_worker *w)
-{
-    return !fl_worker_computes(w) || w->device->backend->is_virtual;
-}
-
 /* Time of the next try of the item waiting for memory. A worker helping with a divided task does
  * not try the item meanwhile: the nap after the last try may be over, and a worker with a past
  * wake-up time never sleeps. */
@@ -380,7 +374,9 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
         w->idle.wake_at = w->device->held_until;
         return FL_ACT_WAIT;
     }
-    if ((any && is_stepped_again(w)) || FL_UNLIKELY(fl_worker_has_failed(w))) {
+    /* On a virtual clock, items launched may be over at once. */
+    bool repeats = any && (!fl_worker_computes(w) || w->device->backend->is_virtual);
+    if (repeats || FL_UNLIKELY(fl_worker_has_failed(w))) {
         return FL_ACT_MORE;
     }
     fl_jobs_end_peek(w);

@@ -236,7 +236,7 @@ static inline __attribute__((always_inline)) void end_task(fl_worker *w, fl_task
         fl_open_retire(task, failed);
     }
     if (FL_UNLIKELY(w->sched->looks_ahead) && !is_open) {
-        fl_ahead_retired(task, failed);
+        fl_ahead_mark(task, failed ? FL_MARK_UNFOLLOWABLE : 0);
     }
     if (FL_UNLIKELY(!is_plain) && task->commutes) {
         give_turns(w, task);
