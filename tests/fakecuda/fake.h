@@ -375,6 +375,12 @@ void fake_memory_end(fake_context *context);
 void *fake_reserve(size_t bytes);
 void fake_unreserve(void *at, size_t bytes);
 
+/* Larger blocks start as zeroes. */
+#define FAKE_FILL_MOST ((size_t)16 << 20)
+/* Fills the first bytes of new pages with NaNs, if so configured. Writing to the file takes a third
+ * of the time of writing to its mapping, where each page faults and is cleared first. */
+void fake_fill(int descriptor, size_t bytes);
+
 void fake_block_insert(fake_allocation *block);
 void fake_block_remove(const fake_allocation *block);
 /* The first block that ends above the address, or null. */

@@ -12,9 +12,11 @@
 #include "fake.h"
 
 #define PAGE ((size_t)4096)
-#define GRAIN ((size_t)512)          /* what small blocks are rounded to in the budget */
-#define FILL_MOST ((size_t)16 << 20) /* larger blocks start as zeroes */
-#define FREED_MOST 4096u             /* addresses kept reserved */
+#define GRAIN ((size_t)512) /* what small blocks are rounded to in the budget */
+#define FREED_MOST 4096u    /* addresses kept reserved */
+/* Pinned blocks of this size and more are mapped between two pages of no access. The sanitizers'
+ * allocators write the shadow of a whole block whenever it is allocated or freed. */
+#define PINNED_MAPPED ((size_t)64 << 10)
 
 typedef struct host_range {
     uintptr_t address;
@@ -125,6 +127,22 @@ static void forget_freed(void)
     }
 }
 
+void fake_fill(int descriptor, size_t bytes)
+{
+    static char ones[64 << 10];
+
+    if (!fake.config.fills)
+        return;
+    memset(ones, 0xff, sizeof ones);
+    for (size_t at = 0; at < bytes;) {
+        size_t left = bytes - at < sizeof ones ? bytes - at : sizeof ones;
+        ssize_t written = pwrite(descriptor, ones, left, (off_t)at);
+        if (written <= 0)
+            abort();
+        at += (size_t)written;
+    }
+}
+
 /* Two mappings of the same pages; the one given out is followed by a page that is nobody's. */
 static bool map_twice(fake_allocation *block)
 {
@@ -136,6 +154,8 @@ static bool map_twice(fake_allocation *block)
         bytes = mmap(NULL, used, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
         given = fake_reserve(block->mapped);
     }
+    if (descriptor >= 0 && block->size <= FAKE_FILL_MOST)
+        fake_fill(descriptor, block->size);
     if (descriptor >= 0)
         (void)close(descriptor);
     if (bytes == MAP_FAILED || given == MAP_FAILED) {
@@ -165,8 +185,6 @@ fake_allocation *fake_block_make(size_t size)
         free(block);
         return NULL;
     }
-    if (fake.config.fills && size <= FILL_MOST)
-        memset(block->bytes, 0xff, size);
     return block;
 }
 
@@ -436,6 +454,32 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     return fake_end(FL_CUDA_ERROR_INVALID_VALUE);
 }
 
+static void *pinned_new(size_t bytes)
+{
+    void *made = NULL;
+
+    if (bytes < PINNED_MAPPED)
+        return posix_memalign(&made, PAGE, bytes) == 0 ? made : NULL;
+    size_t used = round_up(bytes, PAGE);
+    char *whole = fake_reserve(used + 2 * PAGE);
+    if (whole == MAP_FAILED)
+        return NULL;
+    if (mprotect(whole + PAGE, used, PROT_READ | PROT_WRITE) != 0) {
+        fake_unreserve(whole, used + 2 * PAGE);
+        return NULL;
+    }
+    return whole + PAGE;
+}
+
+static void pinned_free(void *block, size_t bytes)
+{
+    if (bytes < PINNED_MAPPED) {
+        free(block);
+    } else {
+        fake_unreserve((char *)block - PAGE, round_up(bytes, PAGE) + 2 * PAGE);
+    }
+}
+
 CUresult cuMemHostAlloc(void **block, size_t bytes, unsigned int flags)
 {
     CUresult result = fake_begin("cuMemHostAlloc", FAKE_READY | FAKE_CURRENT | FAKE_SERIAL);
@@ -444,15 +488,16 @@ CUresult cuMemHostAlloc(void **block, size_t bytes, unsigned int flags)
         return fake_end(result);
     if (bytes == 0 || (flags & ~7u) != 0)
         return fake_end(FL_CUDA_ERROR_INVALID_VALUE);
-    void *made = NULL;
-    if (posix_memalign(&made, PAGE, bytes) != 0)
+    void *made = pinned_new(bytes);
+    if (made == NULL)
         return fake_end(FL_CUDA_ERROR_OUT_OF_MEMORY);
     range_add((uintptr_t)made, bytes, false);
     *block = made;
     return fake_end(FL_CUDA_SUCCESS);
 }
 
-static CUresult range_end(void *block, bool is_registered)
+/* Size: of the range. */
+static CUresult range_end(void *block, bool is_registered, size_t *size)
 {
     host_range *range = range_find((uintptr_t)block, 1);
 
@@ -462,6 +507,7 @@ static CUresult range_end(void *block, bool is_registered)
                                           : FL_CUDA_ERROR_INVALID_VALUE,
                             "%p was not %s", block, is_registered ? "registered" : "allocated");
     }
+    *size = range->size;
     fake_poisoned_settle();
     range = range_find((uintptr_t)block, 1);
     if (range != NULL && range->pending > 0)
@@ -478,11 +524,12 @@ CUresult cuMemFreeHost(void *block)
 {
     CUresult result =
         fake_begin("cuMemFreeHost", FAKE_READY | FAKE_CURRENT | FAKE_SERIAL | FAKE_ENDING);
+    size_t bytes = 0;
 
     if (result == FL_CUDA_SUCCESS)
-        result = range_end(block, false);
+        result = range_end(block, false, &bytes);
     if (result == FL_CUDA_SUCCESS) {
-        free(block);
+        pinned_free(block, bytes);
         result = fake_current()->poison;
     }
     return fake_end(result);
@@ -508,9 +555,10 @@ CUresult cuMemHostUnregister(void *block)
 {
     CUresult result =
         fake_begin("cuMemHostUnregister", FAKE_READY | FAKE_CURRENT | FAKE_SERIAL | FAKE_ENDING);
+    size_t bytes = 0;
 
     if (result == FL_CUDA_SUCCESS)
-        result = range_end(block, true);
+        result = range_end(block, true, &bytes);
     if (result == FL_CUDA_SUCCESS)
         result = fake_current()->poison;
     return fake_end(result);

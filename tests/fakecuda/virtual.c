@@ -131,15 +131,8 @@ static int make_pages(size_t bytes)
         (void)close(descriptor);
         return -1;
     }
-    if (bytes > FILL_MOST)
-        bytes = FILL_MOST;
-    if (descriptor >= 0 && fake.config.fills) {
-        void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-        if (at != MAP_FAILED) {
-            memset(at, 0xff, bytes);
-            (void)munmap(at, bytes);
-        }
-    }
+    if (descriptor >= 0)
+        fake_fill(descriptor, bytes < FILL_MOST ? bytes : FILL_MOST);
     return descriptor;
 }
 
