@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Files are in memory where they can be: on a disk a case waits for it most of the time. */
+static const char *const places[] = {"/dev/shm", "/tmp"};
 static char folder[64];
 static char paths[2][192];
 
@@ -38,8 +40,12 @@ static void remove_folder(void)
 const char *fuzz_folder(void)
 {
     if (folder[0] == '\0') {
-        (void)snprintf(folder, sizeof folder, "/tmp/filch-fuzz-XXXXXX");
-        fuzz_require(mkdtemp(folder) != NULL && atexit(remove_folder) == 0);
+        bool is_made = false;
+        for (size_t i = 0; !is_made && i < sizeof places / sizeof places[0]; i++) {
+            (void)snprintf(folder, sizeof folder, "%s/filch-fuzz-XXXXXX", places[i]);
+            is_made = mkdtemp(folder) != NULL;
+        }
+        fuzz_require(is_made && atexit(remove_folder) == 0);
     }
     return folder;
 }

@@ -5,9 +5,21 @@
 set(fuzz_dir ${CMAKE_CURRENT_SOURCE_DIR}/fuzz)
 # Fuzzers of the bench's own parts.
 set(fuzz_bench matrix trace results options)
-set(fuzz_seconds 30)
+# Runs that take each fuzzer about eight seconds; a hundred times as many with --long.
+set(fuzz_runs_compiler 60000)
+set(fuzz_runs_kernels 140000)
+set(fuzz_runs_matrix 1400000)
+set(fuzz_runs_names 430000)
+set(fuzz_runs_options 950000)
+set(fuzz_runs_results 120000)
+set(fuzz_runs_settings 16000)
+set(fuzz_runs_simulator 300000)
+set(fuzz_runs_spec 850000)
+set(fuzz_runs_speeds 125000)
+set(fuzz_runs_trace 11500)
+set(fuzz_times 1)
 if(FILCH_TESTS_LONG)
-    set(fuzz_seconds 900)
+    set(fuzz_times 100)
 endif()
 
 add_library(fuzz_shared OBJECT EXCLUDE_FROM_ALL ${fuzz_dir}/fuzz.c)
@@ -22,9 +34,10 @@ function(fuzz_run name target)
     if(EXISTS ${fuzz_dir}/words/${name})
         set(words -dict=${fuzz_dir}/words/${name})
     endif()
-    math(EXPR seconds "${fuzz_seconds} * 6")
+    math(EXPR seconds "15 * ${fuzz_times}")
+    math(EXPR runs "${fuzz_runs_${name}} * ${fuzz_times}")
     # By itself libFuzzer exits 77, which is a skip here.
-    filch_test(${name} fuzz ${seconds} ${target} -max_total_time=${fuzz_seconds} -timeout=60
+    filch_test(${name} fuzz ${seconds} ${target} -runs=${runs} -timeout=60
                -rss_limit_mb=1500 -error_exitcode=1 -timeout_exitcode=1 -max_len=8192 -verbosity=0 ${words}
                -artifact_prefix=${PROJECT_BINARY_DIR}/found/${name}- ${grown}
                ${fuzz_dir}/corpus/${name})
