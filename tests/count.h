@@ -24,6 +24,10 @@
 #define TEST_SHARE 1
 #endif
 
+/* The thread sanitizer has nothing to say of a part of a test that has one thread: the part is
+ * skipped there. */
+#define TEST_SEEKS_RACES (TEST_SHARE == 10)
+
 /* `cases` are the optimized build's; FL_TEST_LONG=1: twenty times as many. */
 static inline uint64_t test_count(uint64_t cases)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The check of products: what is right passes, any wrong element does not, and each is read once.
  */
+#include "count.h"
 #include "problems/dense.h"
 #include "problems/product_check.h"
 #include "problems/tiles.h"
@@ -48,7 +49,7 @@ static int begin(void **state)
 static void test_right(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 50; seed++) {
+    for (uint64_t seed = 0; seed < test_count(50); seed++) {
         bench_product_errors errors = check(seed);
         assert_true(errors.sampled > 0 && errors.sampled < BOUND / 4);
         assert_true(errors.rows > 0 && errors.rows < BOUND / 4);
@@ -64,7 +65,7 @@ static void test_cheap(void **state)
     assert_int_equal(atomic_load(&reads), N * N + BENCH_PRODUCT_ROWS * BENCH_PRODUCT_COLS);
 }
 
-/* Each of the elements, off by a little more than the bound of a row. */
+/* Elements one at a time, off by a little more than the bound of a row. */
 static void test_any_element(void **state)
 {
     double largest = 0;
@@ -72,7 +73,7 @@ static void test_any_element(void **state)
     for (size_t k = 0; k < (size_t)N * N; k++)
         largest = fmax(largest, fabs(kept[k]));
     double wrong = 2 * BOUND * sqrt(N) * largest;
-    for (size_t k = 0; k < (size_t)N * N; k += 997) {
+    for (size_t k = 0; k < (size_t)N * N; k += 997 * TEST_SHARE) {
         c[k] += wrong;
         assert_true(check(k).rows > BOUND);
         c[k] = kept[k];
@@ -84,7 +85,7 @@ static void test_errors_that_cancel(void **state)
 {
     size_t missed = 0;
     (void)state;
-    for (uint64_t seed = 0; seed < 200; seed++) {
+    for (uint64_t seed = 0; seed < test_count(200); seed++) {
         size_t row = seed * 13 % N;
         c[row + 5 * N] += 1;
         c[row + 77 * N] -= 1;
