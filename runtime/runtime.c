@@ -11,6 +11,7 @@
 #include "graph/job/job_trace.h"
 #include "memory/host/multicast.h"
 #include "sched/drive/driver.h"
+#include "sched/drive/scheduler.h"
 #include "sched/model/speed_file.h"
 #include "sched/worker/sched.h"
 

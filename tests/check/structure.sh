@@ -38,7 +38,7 @@ for table in $(sed -n 's/^typedef struct \(fl_[a-z]*_ops\) {/\1/p' runtime/backe
 done
 
 # Second files of a unit: code FILE of header FILE.
-second="init virtual report view pieces scheduler"
+second="init virtual report view pieces"
 for file in "$sched"/*/*.c; do
     name=$(basename "$file" .c)
     [ -f "${file%.c}.h" ] || [[ " $second " == *" $name "* ]] || {

@@ -14,6 +14,7 @@
 #include "patience.h"
 #include "property.h"
 #include "runtime.h"
+#include "sched/drive/scheduler.h"
 #include "sched/worker/sched.h"
 
 enum {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the graph layer's scheduler interface (graph/scheduler.h), and init and fini of the
  * scheduler. */
+#include "sched/drive/scheduler.h"
 
 #include "sched/account/account.h"
 #include "sched/decide/policy.h"

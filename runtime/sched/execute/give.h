@@ -14,6 +14,8 @@ bool fl_give_slow(fl_worker *worker, fl_task *task);
 bool fl_give_picked(fl_worker *worker, const fl_item *item);
 /* Cores of one memory: gives a ready task to the core that has the task's data. */
 bool fl_give_to_owner(fl_worker *worker, fl_task *task);
+/* Puts a ready task where a device that can run it will find it; any thread. */
+void fl_sched_route(fl_sched *sched, fl_task *task);
 /* Function of fl_scheduler: queues a ready task of the caller's, a worker's or another thread's. */
 void fl_sched_task_ready(fl_scheduler *self, fl_task *task);
 

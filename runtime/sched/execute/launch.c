@@ -20,6 +20,7 @@
 #include "sched/execute/pipeline.h"
 #include "sched/execute/private_output.h"
 #include "sched/execute/publish.h"
+#include "sched/execute/step.h"
 #include "sched/execute/unavailable.h"
 #include "sched/model/cost.h"
 #include "sched/model/predict.h"

@@ -22,6 +22,7 @@
 #include "sched/decide/admission.h"
 #include "sched/decide/eft.h"
 #include "sched/decide/locality.h"
+#include "sched/execute/give.h"
 #include "sched/model/explore.h"
 #include "sched/model/timeline.h"
 #include "sched/ready/shared.h"

@@ -14,6 +14,8 @@
 
 /* Never blocks. Only the worker's driver calls it. */
 fl_act fl_worker_step(fl_worker *worker);
+/* Has the item timed. The work of a chunk is known before. */
+void fl_item_set_timed(fl_item *item, const filch_codelet *codelet);
 /* Retires the item that was run, without picking another. */
 void fl_worker_settle(fl_worker *worker);
 

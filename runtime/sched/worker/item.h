@@ -100,9 +100,6 @@ static inline const filch_codelet *fl_item_codelet(const fl_item *item)
     return item->task != NULL ? item->task->codelet : fl_batch_codelet(item->job->batch);
 }
 
-/* Has the item timed. The work of a chunk is known before. */
-void fl_item_set_timed(fl_item *item, const filch_codelet *codelet);
-
 /* Has the item retire as failed, without a result of its own. */
 static inline void fl_item_refuse(fl_item *item)
 {

@@ -149,22 +149,6 @@ struct fl_sched {
     bool has_moved;         /* some worker made progress; the driver's */
 };
 
-/* The scheduler's part of a runtime's description. */
-typedef struct fl_sched_config {
-    const double *scores; /* NULL: the devices' own */
-    filch_policy policy;
-    const filch_policy_desc *custom; /* the complete record, with FILCH_POLICY_CUSTOM; else null */
-    filch_drive drive;
-} fl_sched_config;
-
-/* Makes a worker for each device of the pool. */
-filch_status fl_sched_init(fl_sched *sched, fl_core *core, fl_pool *pool,
-                           const fl_sched_config *config, filch_error *error);
-/* Sorts the devices by what they can run; before there is any codelet. */
-void fl_sched_sort_devices(fl_sched *sched);
-/* Stops and joins the threads; no job runs. */
-void fl_sched_fini(fl_sched *sched);
-
 /* Whether one of the FL_ATTEND_* bits is set. */
 static inline bool fl_sched_attends(const fl_sched *sched, uint32_t bits)
 {
@@ -188,9 +172,6 @@ static inline fl_worker *fl_sched_self(const fl_sched *sched)
     return fl_tss_get(sched->core->worker);
 }
 
-/* Puts a ready task where a device that can run it will find it; any thread. */
-void fl_sched_route(fl_sched *sched, fl_task *task);
-
 /* Goal of a wait: one job, or all jobs. */
 typedef struct fl_goal {
     const filch_job *job; /* null: until *running is 0 */
@@ -203,8 +184,5 @@ static inline bool fl_goal_is_met(const fl_goal *goal)
     return goal->job != NULL ? fl_load_acquire(&goal->job->result) != (int32_t)FILCH_NOT_READY
                              : fl_load_acquire(goal->running) == 0;
 }
-
-/* Waits on a thread that is no worker, by the rules of the drive. */
-filch_status fl_sched_wait(fl_sched *sched, fl_goal goal, double seconds);
 
 #endif
