@@ -1,85 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "offload/vendor.h"
+#include "offload/vendor_lane.h"
 
 #include "offload/library.h"
 #include "support/fail.h"
 #include "support/timing.h"
 
-#include "base/thread.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Values of the libraries' enumerations. */
-enum { OP_N = 0, OP_T = 1, FILL_LOWER = 0, SIDE_LEFT = 0, SIDE_RIGHT = 1, NON_UNIT = 0 };
-
-/* What codes are made of; see bench_vendor_explain(). */
-enum { CODE_BLAS = 1000, CODE_SOLVER = 2000, CODE_MEMORY = 3000, CODE_END = 4000 };
-
-/* X(library, member, symbol, parameters): handles and streams are pointers, enumerations ints.
- * Prototypes as in cublas_api.h and cusolverDn.h of CUDA 12.0 to 13.0. */
-#define COMMON_CALLS(X)                                                        \
-    X(blas, blas_create, "cublasCreate_v2", (void **handle))                   \
-    X(blas, blas_destroy, "cublasDestroy_v2", (void *handle))                  \
-    X(blas, blas_stream, "cublasSetStream_v2", (void *handle, void *stream))   \
-    X(blas, blas_version, "cublasGetVersion_v2", (void *handle, int *version)) \
-    X(blas, blas_limit, "cublasSetSmCountTarget", (void *handle, int count))   \
-    X(solver, solver_create, "cusolverDnCreate", (void **handle))              \
-    X(solver, solver_destroy, "cusolverDnDestroy", (void *handle))             \
-    X(solver, solver_stream, "cusolverDnSetStream", (void *handle, void *stream))
-
-/* NOLINTBEGIN(bugprone-macro-parentheses): a declaration's parts take none */
-#define REAL_CALLS(X, p, P, real)                                                               \
-    X(blas, p##gemm, "cublas" #P "gemm_v2",                                                     \
-      (void *handle, int op_a, int op_b, int m, int n, int k, const real *alpha, const real *a, \
-       int lda, const real *b, int ldb, const real *beta, real *c, int ldc))                    \
-    X(blas, p##trsm, "cublas" #P "trsm_v2",                                                     \
-      (void *handle, int side, int fill, int op, int diagonal, int m, int n, const real *alpha, \
-       const real *a, int lda, real *b, int ldb))                                               \
-    X(blas, p##syrk, "cublas" #P "syrk_v2",                                                     \
-      (void *handle, int fill, int op, int n, int k, const real *alpha, const real *a, int lda, \
-       const real *beta, real *c, int ldc))                                                     \
-    X(solver, p##potrf_size, "cusolverDn" #P "potrf_bufferSize",                                \
-      (void *handle, int fill, int n, real *a, int lda, int *elements))                         \
-    X(solver, p##potrf, "cusolverDn" #P "potrf",                                                \
-      (void *handle, int fill, int n, real *a, int lda, real *work, int elements, int *info))
-
-#define CALLS(X)                \
-    COMMON_CALLS(X)             \
-    REAL_CALLS(X, d, D, double) \
-    REAL_CALLS(X, s, S, float)
-
-typedef struct calls {
-#define MEMBER(library, member, symbol, parameters) int(*member) parameters;
-    CALLS(MEMBER)
-#undef MEMBER
-} calls;
-/* NOLINTEND(bugprone-macro-parentheses) */
-
-struct bench_vendor_lane {
-    bench_vendor *vendor;
-    bench_vendor_lane *next;
-    void *context;
-    void *stream;
-    void *blas;
-    void *solver;
-    CUdeviceptr work; /* of potrf */
-    size_t work_bytes;
-    unsigned users;
-};
-
-struct bench_vendor {
-    const bench_gpu *gpu;
-    calls call;
-    fl_mutex lock; /* of the list */
-    bench_vendor_lane *lanes;
-    size_t element; /* of the factorizations expected */
-    size_t expected;
-    double seconds; /* that all of it took */
-    char text[32];
-};
 
 /* --- Loading --- */
 
@@ -101,7 +30,7 @@ filch_status bench_vendor_open(const bench_gpu *gpu, filch_error *error, bench_v
 #define FIND(library, member, symbol, parameters) \
     if (status == FILCH_OK)                       \
         status = bench_library_find(library, symbol, &vendor->call.member, error);
-    CALLS(FIND)
+    BENCH_CALLS(FIND)
 #undef FIND
     vendor->seconds = bench_now_s() - begin;
     if (status == FILCH_OK)
@@ -134,7 +63,7 @@ const char *bench_vendor_text(const bench_vendor *vendor)
 bench_vendor_lane *bench_vendor_lane_make(bench_vendor *vendor, void *context, void *stream,
                                           uint32_t multiprocessors)
 {
-    const calls *call = &vendor->call;
+    const bench_vendor_calls *call = &vendor->call;
     bench_vendor_lane *lane = calloc(1, sizeof *lane);
     int version = 0;
     if (!lane)
@@ -157,82 +86,80 @@ bench_vendor_lane *bench_vendor_lane_make(bench_vendor *vendor, void *context, v
 
 void bench_vendor_lane_drop(bench_vendor_lane *lane)
 {
-    const calls *call = &lane->vendor->call;
+    const bench_vendor_calls *call = &lane->vendor->call;
     if (lane->blas)
         (void)call->blas_destroy(lane->blas);
     if (lane->solver)
         (void)call->solver_destroy(lane->solver);
-    if (lane->work)
-        (void)bench_gpu_api(lane->vendor->gpu)->cuMemFree(lane->work);
+    if (lane->work.block)
+        (void)bench_gpu_api(lane->vendor->gpu)->cuMemFree(lane->work.block);
+    if (lane->inverse.block)
+        (void)bench_gpu_api(lane->vendor->gpu)->cuMemFree(lane->inverse.block);
     free(lane);
 }
 
 /* --- Operations --- */
 
-static int blas_code(int status)
-{
-    return status ? -(CODE_BLAS + status) : 0;
-}
-
 static int solver_code(int status)
 {
-    return status ? -(CODE_SOLVER + status) : 0;
+    return status ? -(BENCH_CODE_SOLVER + status) : 0;
 }
 
-/* The lane's own memory grows to what its largest tile needs, and stays. */
-static int take_work(bench_vendor_lane *lane, size_t bytes)
+int bench_vendor_room_grow(const bench_vendor_lane *lane, bench_vendor_room *room, size_t bytes)
 {
     const fl_cuda_api *api = bench_gpu_api(lane->vendor->gpu);
     CUdeviceptr block = 0;
-    if (bytes <= lane->work_bytes)
+    if (bytes <= room->bytes)
         return 0;
-    int result = api->cuMemAlloc(&block, bytes);
-    if (result != FL_CUDA_SUCCESS)
-        return -(CODE_MEMORY + result);
-    if (lane->work)
-        (void)api->cuMemFree(lane->work); /* waits for what uses it */
-    lane->work = block;
-    lane->work_bytes = bytes;
+    int code = bench_memory_code(api->cuMemAlloc(&block, bytes));
+    if (code != 0)
+        return code;
+    if (room->block)
+        (void)api->cuMemFree(room->block);
+    *room = (bench_vendor_room){block, bytes};
     return 0;
 }
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): as above */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a declaration's parts take none */
 #define OPERATIONS(p, real)                                                                        \
     static int p##_reserve(bench_vendor_lane *lane, int n, int ld, int *elements)                  \
     {                                                                                              \
-        int code = solver_code(                                                                    \
-            lane->vendor->call.p##potrf_size(lane->solver, FILL_LOWER, n, NULL, ld, elements));    \
-        return code ? code : take_work(lane, (size_t)*elements * sizeof(real));                    \
+        int code = solver_code(lane->vendor->call.p##potrf_size(lane->solver, BENCH_FILL_LOWER, n, \
+                                                                NULL, ld, elements));              \
+        return code ? code                                                                         \
+                    : bench_vendor_room_grow(lane, &lane->work, (size_t)*elements * sizeof(real)); \
     }                                                                                              \
     static int p##_potrf(bench_vendor_lane *lane, const filch_view *a, int *info)                  \
     {                                                                                              \
         int elements = 0;                                                                          \
         int n = (int)a->rows;                                                                      \
         int code = p##_reserve(lane, n, (int)a->ld, &elements);                                    \
-        real *work = bench_gpu_pointer(lane->work);                                                \
+        real *work = bench_gpu_pointer(lane->work.block);                                          \
         return code ? code                                                                         \
-                    : solver_code(lane->vendor->call.p##potrf(lane->solver, FILL_LOWER, n, a->ptr, \
-                                                              (int)a->ld, work, elements, info));  \
+                    : solver_code(lane->vendor->call.p##potrf(lane->solver, BENCH_FILL_LOWER, n,   \
+                                                              a->ptr, (int)a->ld, work, elements,  \
+                                                              info));                              \
     }                                                                                              \
     static int p##_trsm(const bench_vendor_lane *lane, const filch_view *l, const filch_view *a)   \
     {                                                                                              \
         const real one = 1;                                                                        \
-        return lane->vendor->call.p##trsm(lane->blas, SIDE_RIGHT, FILL_LOWER, OP_T, NON_UNIT,      \
-                                          (int)a->rows, (int)a->cols, &one, l->ptr, (int)l->ld,    \
-                                          a->ptr, (int)a->ld);                                     \
+        return lane->vendor->call.p##trsm(lane->blas, BENCH_SIDE_RIGHT, BENCH_FILL_LOWER,          \
+                                          BENCH_OP_T, BENCH_NON_UNIT, (int)a->rows, (int)a->cols,  \
+                                          &one, l->ptr, (int)l->ld, a->ptr, (int)a->ld);           \
     }                                                                                              \
-    static int p##_trsm_left(const bench_vendor_lane *lane, const filch_view *l,                   \
-                             const filch_view *b)                                                  \
+    static int p##_trmm(const bench_vendor_lane *lane, const filch_view *l, const filch_view *b,   \
+                        const filch_view *c)                                                       \
     {                                                                                              \
         const real one = 1;                                                                        \
-        int n = (int)l->rows;                                                                      \
-        return lane->vendor->call.p##trsm(lane->blas, SIDE_LEFT, FILL_LOWER, OP_N, NON_UNIT, n, n, \
-                                          &one, l->ptr, (int)l->ld, b->ptr, (int)b->ld);           \
+        return lane->vendor->call.p##trmm(lane->blas, BENCH_SIDE_RIGHT, BENCH_FILL_LOWER,          \
+                                          BENCH_OP_T, BENCH_NON_UNIT, (int)c->rows, (int)c->cols,  \
+                                          &one, l->ptr, (int)l->ld, b->ptr, (int)b->ld, c->ptr,    \
+                                          (int)c->ld);                                             \
     }                                                                                              \
     static int p##_syrk(const bench_vendor_lane *lane, const filch_view *a, const filch_view *c)   \
     {                                                                                              \
         const real minus = -1, one = 1;                                                            \
-        return lane->vendor->call.p##syrk(lane->blas, FILL_LOWER, OP_N, (int)c->rows,              \
+        return lane->vendor->call.p##syrk(lane->blas, BENCH_FILL_LOWER, BENCH_OP_N, (int)c->rows,  \
                                           (int)a->cols, &minus, a->ptr, (int)a->ld, &one, c->ptr,  \
                                           (int)c->ld);                                             \
     }                                                                                              \
@@ -240,29 +167,34 @@ static int take_work(bench_vendor_lane *lane, size_t bytes)
                         const filch_view *a, const filch_view *b, const filch_view *c)             \
     {                                                                                              \
         const real alpha = (real)factor, beta = (real)keep;                                        \
-        return lane->vendor->call.p##gemm(lane->blas, OP_N, op_b, (int)c->rows, (int)c->cols,      \
-                                          (int)a->cols, &alpha, a->ptr, (int)a->ld, b->ptr,        \
-                                          (int)b->ld, &beta, c->ptr, (int)c->ld);                  \
+        return lane->vendor->call.p##gemm(lane->blas, BENCH_OP_N, op_b, (int)c->rows,              \
+                                          (int)c->cols, (int)a->cols, &alpha, a->ptr, (int)a->ld,  \
+                                          b->ptr, (int)b->ld, &beta, c->ptr, (int)c->ld);          \
     }
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 OPERATIONS(d, double)
 OPERATIONS(s, float)
 
-void bench_vendor_expect(bench_vendor *vendor, size_t element, size_t n)
+void bench_vendor_expect(bench_vendor *vendor, size_t element, size_t n, bool inverts)
 {
     vendor->element = element;
     vendor->expected = n;
+    vendor->inverts = inverts;
 }
 
 static int reserve(bench_vendor_lane *lane)
 {
-    int n = (int)lane->vendor->expected;
+    const bench_vendor *vendor = lane->vendor;
+    int n = (int)vendor->expected;
     int elements = 0;
     if (n == 0)
         return 0;
-    return lane->vendor->element == sizeof(double) ? d_reserve(lane, n, n, &elements)
-                                                   : s_reserve(lane, n, n, &elements);
+    int code = vendor->element == sizeof(double) ? d_reserve(lane, n, n, &elements)
+                                                 : s_reserve(lane, n, n, &elements);
+    return code != 0 || !vendor->inverts
+               ? code
+               : bench_vendor_inverse_reserve(lane, vendor->element, vendor->expected);
 }
 
 /* The first codelet makes what all share. */
@@ -299,7 +231,7 @@ int bench_vendor_lane_open(const filch_lane *lane, void *user, void **state)
     fl_mutex_lock(&vendor->lock);
     double begin = bench_now_s();
     bench_vendor_lane *found = find_lane(vendor, lane);
-    int code = found ? reserve(found) : -CODE_BLAS;
+    int code = found ? reserve(found) : -BENCH_CODE_BLAS;
     if (code == 0) {
         found->users++;
         *state = found;
@@ -334,12 +266,7 @@ int bench_vendor_potrf(bench_vendor_lane *lane, const filch_view *a, const filch
 
 int bench_vendor_trsm(bench_vendor_lane *lane, const filch_view *l, const filch_view *a)
 {
-    return blas_code(is_double(a) ? d_trsm(lane, l, a) : s_trsm(lane, l, a));
-}
-
-int bench_vendor_trsm_left(bench_vendor_lane *lane, const filch_view *l, const filch_view *b)
-{
-    return blas_code(is_double(l) ? d_trsm_left(lane, l, b) : s_trsm_left(lane, l, b));
+    return bench_blas_code(is_double(a) ? d_trsm(lane, l, a) : s_trsm(lane, l, a));
 }
 
 int bench_vendor_copy(const bench_vendor_lane *lane, const filch_view *from, const filch_view *to)
@@ -352,53 +279,54 @@ int bench_vendor_copy(const bench_vendor_lane *lane, const filch_view *from, con
                                 .dstPitch = to->ld * to->element,
                                 .WidthInBytes = to->rows * to->element,
                                 .Height = to->cols};
-    CUresult result = bench_gpu_api(lane->vendor->gpu)->cuMemcpy2DAsync(&copy, lane->stream);
-    return result == FL_CUDA_SUCCESS ? 0 : -(CODE_MEMORY + result);
+    return bench_memory_code(
+        bench_gpu_api(lane->vendor->gpu)->cuMemcpy2DAsync(&copy, lane->stream));
 }
 
 int bench_vendor_syrk(bench_vendor_lane *lane, const filch_view *a, const filch_view *c)
 {
-    return blas_code(is_double(c) ? d_syrk(lane, a, c) : s_syrk(lane, a, c));
+    return bench_blas_code(is_double(c) ? d_syrk(lane, a, c) : s_syrk(lane, a, c));
 }
 
 static int gemm(const bench_vendor_lane *lane, int op_b, double factor, double keep,
                 const filch_view *a, const filch_view *b, const filch_view *c)
 {
-    return blas_code(is_double(c) ? d_gemm(lane, op_b, factor, keep, a, b, c)
-                                  : s_gemm(lane, op_b, factor, keep, a, b, c));
+    return bench_blas_code(is_double(c) ? d_gemm(lane, op_b, factor, keep, a, b, c)
+                                        : s_gemm(lane, op_b, factor, keep, a, b, c));
 }
 
-int bench_vendor_multiply(bench_vendor_lane *lane, const filch_view *b, const filch_view *a,
+int bench_vendor_multiply(bench_vendor_lane *lane, const filch_view *l, const filch_view *a,
                           void *room)
 {
-    filch_view copy = *a, factor = *b;
+    filch_view copy = *a;
     copy.ptr = room;
     copy.ld = a->rows;
-    factor.rows = factor.cols = a->cols;
     int code = bench_vendor_copy(lane, a, &copy);
-    return code ? code : gemm(lane, OP_T, 1, 0, &copy, &factor, a);
+    return code ? code
+                : bench_blas_code(is_double(a) ? d_trmm(lane, l, &copy, a)
+                                               : s_trmm(lane, l, &copy, a));
 }
 
 int bench_vendor_gemm_nt(bench_vendor_lane *lane, const filch_view *a, const filch_view *b,
                          const filch_view *c)
 {
-    return gemm(lane, OP_T, -1, 1, a, b, c);
+    return gemm(lane, BENCH_OP_T, -1, 1, a, b, c);
 }
 
 int bench_vendor_gemm_nn(bench_vendor_lane *lane, const filch_view *a, const filch_view *b,
                          int keep, const filch_view *c)
 {
-    return gemm(lane, OP_N, 1, keep, a, b, c);
+    return gemm(lane, BENCH_OP_N, 1, keep, a, b, c);
 }
 
 bool bench_vendor_explain(int code, filch_error *error)
 {
     int status = -code % 1000;
-    if (code > -CODE_BLAS || code <= -CODE_END)
+    if (code > -BENCH_CODE_BLAS || code <= -(BENCH_CODE_MEMORY + 1000))
         return false;
-    if (code > -CODE_SOLVER)
+    if (code > -BENCH_CODE_SOLVER)
         (void)bench_fail(error, FILCH_BACKEND, "cuBLAS", 0, "a call returned status %d", status);
-    else if (code > -CODE_MEMORY)
+    else if (code > -BENCH_CODE_MEMORY)
         (void)bench_fail(error, FILCH_BACKEND, "cuSOLVER", 0, "a call returned status %d", status);
     else
         (void)bench_fail(error, FILCH_NO_DEVICE_MEMORY, "cuSOLVER", 0,

@@ -27,9 +27,9 @@ double bench_vendor_seconds(const bench_vendor *vendor);
 /* E.g. "cuBLAS 13.1.0"; empty before a lane was opened. */
 const char *bench_vendor_text(const bench_vendor *vendor);
 
-/* Lanes opened from now on take the memory that factorizations of this order work in, so that none
- * is taken while tasks run. */
-void bench_vendor_expect(bench_vendor *vendor, size_t element, size_t n);
+/* Lanes opened from now on take the memory that factorizations of this order work in, and
+ * inversions if there are any, so that none is taken while tasks run. */
+void bench_vendor_expect(bench_vendor *vendor, size_t element, size_t n, bool inverts);
 
 /* For filch_cuda_desc, with the vendor as user. */
 int bench_vendor_lane_open(const filch_lane *lane, void *user, void **state);
@@ -46,10 +46,11 @@ void bench_vendor_lane_drop(bench_vendor_lane *lane);
 int bench_vendor_potrf(bench_vendor_lane *lane, const filch_view *a, const filch_view *info);
 /* A := A L^-T. */
 int bench_vendor_trsm(bench_vendor_lane *lane, const filch_view *l, const filch_view *a);
-/* B := L^-1 B, both of the order of L. */
-int bench_vendor_trsm_left(bench_vendor_lane *lane, const filch_view *l, const filch_view *b);
-/* A := A B', with room for A elsewhere. */
-int bench_vendor_multiply(bench_vendor_lane *lane, const filch_view *b, const filch_view *a,
+/* Inverse := L^-1, with zeros above the diagonal. All of L must be finite, also above the diagonal,
+ * where it counts for nothing else. */
+int bench_vendor_invert(bench_vendor_lane *lane, const filch_view *l, const filch_view *inverse);
+/* A := A L', with room for A elsewhere; nothing above L's diagonal is read. */
+int bench_vendor_multiply(bench_vendor_lane *lane, const filch_view *l, const filch_view *a,
                           void *room);
 /* C := C - A A', lower triangle. */
 int bench_vendor_syrk(bench_vendor_lane *lane, const filch_view *a, const filch_view *c);

@@ -46,7 +46,7 @@
 
 enum kernel { POTRF, TRSM, SYRK, GEMM, MULTIPLY, COPY };
 
-enum handle { MATRIX, PIVOTS, INPUT, INVERSES, IDENTITY };
+enum handle { MATRIX, PIVOTS, INPUT, INVERSES };
 
 typedef struct cholesky {
     size_t n;
@@ -70,13 +70,22 @@ typedef struct cholesky {
      * tile, whose rows it counts; filch's kernels have one, of the whole matrix. */
     int32_t *pivots;
     size_t pivot_count;
-    /* Inverses of the diagonal tiles, and what they are solved from; null: there are none. */
-    void *inverses, *identity;
+    void *inverses; /* of the diagonal tiles; null: there are none */
 } cholesky;
 
 static const bench_kernels *kernels_of(const filch_call *call)
 {
     return call->views[0].element == sizeof(double) ? &bench_kernels_double : &bench_kernels_single;
+}
+
+static void invert(const bench_kernels *kernels, const filch_view *l, const filch_view *inverse)
+{
+    char *to = inverse->ptr;
+    for (uint64_t j = 0; j < inverse->cols; j++) {
+        memset(to + j * inverse->ld * inverse->element, 0, inverse->rows * inverse->element);
+        kernels->set(inverse->ptr, j * (inverse->ld + 1), 1);
+    }
+    kernels->trsm_left(l->rows, l->ptr, l->ld, inverse->ptr, inverse->ld);
 }
 
 /* The code of a failure is the row of the failing pivot in the whole matrix, from 1. */
@@ -86,10 +95,8 @@ static int run_potrf(const filch_call *call)
     int info = kernels_of(call)->potrf(a->rows, a->ptr, a->ld);
     if (call->view_count > 1)
         *(int32_t *)call->views[1].ptr = 0; /* a failure fails the task */
-    if (call->view_count > 2 && info == 0) {
-        (void)bench_offload_copy_views(&call->views[2], &call->views[3]);
-        kernels_of(call)->trsm_left(a->rows, a->ptr, a->ld, call->views[3].ptr, call->views[3].ld);
-    }
+    if (call->view_count > 2 && info == 0)
+        invert(kernels_of(call), a, &call->views[2]);
     return info > 0 ? info + (int)a->row : info;
 }
 
@@ -131,10 +138,9 @@ static int enqueue_potrf(const filch_call *call, const filch_lane *lane, void *s
 {
     (void)lane;
     int code = bench_vendor_potrf(state, &call->views[0], &call->views[1]);
-    if (code != 0 || call->view_count == 2)
-        return code;
-    code = bench_vendor_copy(state, &call->views[2], &call->views[3]);
-    return code != 0 ? code : bench_vendor_trsm_left(state, &call->views[0], &call->views[3]);
+    return code != 0 || call->view_count == 2
+               ? code
+               : bench_vendor_invert(state, &call->views[0], &call->views[2]);
 }
 
 static int enqueue_multiply(const filch_call *call, const filch_lane *lane, void *state)
@@ -218,7 +224,6 @@ static void teardown(void *state)
     bench_offload_close(&c->offload);
     free(c->pivots);
     free(c->inverses);
-    free(c->identity);
     if (c->input != c->a)
         free(c->input);
     free(c->a);
@@ -360,7 +365,7 @@ static filch_status make_codelets(cholesky *c, bench_built *built)
 {
     filch_status status = FILCH_OK;
     if (c->offload.vendor)
-        bench_vendor_expect(c->offload.vendor, c->kernels->element, c->tile);
+        bench_vendor_expect(c->offload.vendor, c->kernels->element, c->tile, inverts(c));
     for (int k = POTRF; k <= (inverts(c) ? MULTIPLY : GEMM) && status == FILCH_OK; k++)
         status = make_codelet(c, built, (enum kernel)k);
     if (status == FILCH_OK && c->is_resident) {
@@ -383,7 +388,7 @@ static uint32_t owner_of(const cholesky *c, size_t i, size_t j)
     return c->dealt ? (uint32_t)((i + j) % c->dealt) + 1 : FILCH_ANY_DEVICE;
 }
 
-/* What a diagonal tile's factorization writes beside it. */
+/* What a diagonal tile's factorization writes beside it: no tile is below the last one. */
 static uint32_t add_pivot(const cholesky *c, const bench_built *built, size_t k,
                           filch_access *accesses)
 {
@@ -392,11 +397,9 @@ static uint32_t add_pivot(const cholesky *c, const bench_built *built, size_t k,
     accesses[count++] = (filch_access){.data = built->data[PIVOTS],
                                        .row = is_builtin ? 0 : (uint32_t)k,
                                        .mode = is_builtin ? FILCH_READWRITE : FILCH_WRITE};
-    if (inverts(c)) {
-        accesses[count++] = (filch_access){.data = built->data[IDENTITY], .mode = FILCH_READ};
+    if (inverts(c) && (k + 1) * c->tile < c->n)
         accesses[count++] =
             (filch_access){.data = built->data[INVERSES], .col = (uint32_t)k, .mode = FILCH_WRITE};
-    }
     return count;
 }
 
@@ -516,36 +519,24 @@ static filch_status make_pivots(cholesky *c, bench_built *built, size_t count)
     return filch_data_create(built->runtime, &desc, &built->data[PIVOTS]);
 }
 
-/* Handles that stay on the devices; the host's memory of the inverses is touched by host tasks
- * alone. */
+/* A handle that stays on the devices; the host's memory of it is touched by host tasks alone. */
 static filch_status make_inverses(cholesky *c, bench_built *built, size_t count)
 {
     size_t element = c->kernels->element;
     size_t most = c->n < INVERTED_MOST ? c->n : INVERTED_MOST;
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     /* Once for every tile size: other runtimes' handles are of the same memory. */
-    if (!c->identity) {
-        c->identity = calloc(most * most, element);
+    if (!c->inverses)
         c->inverses = calloc(most * (c->n + most), element);
-        if (!c->identity || !c->inverses)
-            return FILCH_OUT_OF_MEMORY;
-        for (size_t k = 0; k < most; k++)
-            c->kernels->set(c->identity, k * most + k, 1);
-    }
-    desc.element = element;
-    desc.rows = desc.tile_cols = c->tile;
-    desc.flags = FILCH_DATA_MANAGED;
-    desc.ptr = c->identity;
-    desc.cols = c->tile;
-    desc.ld = most;
-    desc.label = "identity";
-    filch_status status = filch_data_create(built->runtime, &desc, &built->data[IDENTITY]);
+    if (!c->inverses)
+        return FILCH_OUT_OF_MEMORY;
     desc.ptr = c->inverses;
-    desc.ld = c->tile;
+    desc.element = element;
+    desc.rows = desc.ld = desc.tile_cols = c->tile;
     desc.cols = count * c->tile;
+    desc.flags = FILCH_DATA_MANAGED;
     desc.label = "inverses";
-    return status == FILCH_OK ? filch_data_create(built->runtime, &desc, &built->data[INVERSES])
-                              : status;
+    return filch_data_create(built->runtime, &desc, &built->data[INVERSES]);
 }
 
 static filch_status make_data(cholesky *c, bench_built *built, size_t count)

@@ -2,6 +2,7 @@
 /* A cuBLAS for the fake driver: libcublas.so.13. */
 #define _GNU_SOURCE
 #include <stdlib.h>
+#include <string.h>
 
 #include "fakeblas.h"
 
@@ -107,12 +108,18 @@ static int submit(void *handle, const fake_blas_call *call, int (*run)(void *dat
 
     if (blas == NULL)
         return FAKE_BLAS_NOT_INITIALIZED;
-    if (call->m < 0 || call->n < 0 || call->k < 0)
+    if (call->m < 0 || call->n < 0 || call->k < 0 || call->count < 0)
         return FAKE_BLAS_INVALID_VALUE;
     if (fakecuda_visit(call->name, false) != 0 ||
         fakecuda_enqueue_copy(blas->stream, run, call, sizeof *call) != 0)
         return FAKE_BLAS_EXECUTION_FAILED;
     return FAKE_BLAS_SUCCESS;
+}
+
+/* The table of a batch, which is the device's memory, too. */
+static void *const *table_find(const void *at, int count)
+{
+    return fake_blas_find(at, count, 1, count, sizeof(void *));
 }
 
 /* P and p: the precision's letter in cuBLAS's and in the host's names. */
@@ -228,3 +235,184 @@ static int submit(void *handle, const fake_blas_call *call, int (*run)(void *dat
 
 PRECISION(D, d, double)
 PRECISION(S, s, float)
+
+/* The rest: C is another matrix than B, or many matrices are meant. */
+#define EXTENSIONS(P, p, real)                                                                     \
+    FAKECUDA_API int cublas##P##trmm_v2(void *handle, int side, int fill, int op, int diagonal,    \
+                                        int m, int n, const real *alpha, const real *a, int lda,   \
+                                        const real *b, int ldb, real *c, int ldc);                 \
+    FAKECUDA_API int cublas##P##geam(void *handle, int op_a, int op_b, int m, int n,               \
+                                     const real *alpha, const real *a, int lda, const real *beta,  \
+                                     const real *b, int ldb, real *c, int ldc);                    \
+    FAKECUDA_API int cublas##P##gemmStridedBatched(                                                \
+        void *handle, int op_a, int op_b, int m, int n, int k, const real *alpha, const real *a,   \
+        int lda, long long step_a, const real *b, int ldb, long long step_b, const real *beta,     \
+        real *c, int ldc, long long step_c, int count);                                            \
+    FAKECUDA_API int cublas##P##trsmBatched(                                                       \
+        void *handle, int side, int fill, int op, int diagonal, int m, int n, const real *alpha,   \
+        const real *const *a, int lda, real *const *b, int ldb, int count);                        \
+                                                                                                   \
+    static int p##_trmm(void *data)                                                                \
+    {                                                                                              \
+        const fake_blas_call *d = data;                                                            \
+        int order = d->side == 0 ? d->m : d->n;                                                    \
+        const real *a = fake_blas_find(d->a, order, order, d->lda, sizeof(real));                  \
+        const real *b = fake_blas_find(d->b, d->m, d->n, d->ldb, sizeof(real));                    \
+        real *c = fake_blas_find(d->c, d->m, d->n, d->ldc, sizeof(real));                          \
+        if (a == NULL || b == NULL || c == NULL)                                                   \
+            return 1;                                                                              \
+        for (int j = 0; j < d->n && b != c; j++)                                                   \
+            memcpy(c + (size_t)j * (size_t)d->ldc, b + (size_t)j * (size_t)d->ldb,                 \
+                   (size_t)d->m * sizeof(real));                                                   \
+        cblas_##p##trmm(CblasColMajor, d->side == 0 ? CblasLeft : CblasRight,                      \
+                        fake_blas_fill(d->fill), fake_blas_op(d->op_a),                            \
+                        d->diagonal == 0 ? CblasNonUnit : CblasUnit, d->m, d->n, (real)d->alpha,   \
+                        a, d->lda, c, d->ldc);                                                     \
+        return 0;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    static real p##_term(double factor, const real *a, int op, int ld, int i, int j)               \
+    {                                                                                              \
+        size_t at =                                                                                \
+            op == 0 ? (size_t)i + (size_t)j * (size_t)ld : (size_t)j + (size_t)i * (size_t)ld;     \
+        return factor == 0 ? 0 : (real)factor * a[at];                                             \
+    }                                                                                              \
+                                                                                                   \
+    static int p##_geam(void *data)                                                                \
+    {                                                                                              \
+        const fake_blas_call *d = data;                                                            \
+        const real *a = fake_blas_find(d->a, d->op_a == 0 ? d->m : d->n,                           \
+                                       d->op_a == 0 ? d->n : d->m, d->lda, sizeof(real));          \
+        const real *b = fake_blas_find(d->b, d->op_b == 0 ? d->m : d->n,                           \
+                                       d->op_b == 0 ? d->n : d->m, d->ldb, sizeof(real));          \
+        real *c = fake_blas_find(d->c, d->m, d->n, d->ldc, sizeof(real));                          \
+        if (a == NULL || b == NULL || c == NULL)                                                   \
+            return 1;                                                                              \
+        for (int j = 0; j < d->n; j++)                                                             \
+            for (int i = 0; i < d->m; i++)                                                         \
+                c[(size_t)i + (size_t)j * (size_t)d->ldc] =                                        \
+                    p##_term(d->alpha, a, d->op_a, d->lda, i, j) +                                 \
+                    p##_term(d->beta, b, d->op_b, d->ldb, i, j);                                   \
+        return 0;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    static int p##_gemm_strided(void *data)                                                        \
+    {                                                                                              \
+        const fake_blas_call *d = data;                                                            \
+        int failed = 0;                                                                            \
+        for (long long k = 0; k < d->count && !failed; k++) {                                      \
+            fake_blas_call one = *d;                                                               \
+            one.a = (const real *)d->a + k * d->step_a;                                            \
+            one.b = (const real *)d->b + k * d->step_b;                                            \
+            one.c = (real *)d->c + k * d->step_c;                                                  \
+            failed = p##_gemm(&one);                                                               \
+        }                                                                                          \
+        return failed;                                                                             \
+    }                                                                                              \
+                                                                                                   \
+    static int p##_trsm_batched(void *data)                                                        \
+    {                                                                                              \
+        const fake_blas_call *d = data;                                                            \
+        void *const *a = table_find(d->a, d->count);                                               \
+        void *const *c = table_find(d->c, d->count);                                               \
+        int failed = a == NULL || c == NULL;                                                       \
+        for (int k = 0; k < d->count && !failed; k++) {                                            \
+            fake_blas_call one = *d;                                                               \
+            one.a = a[k];                                                                          \
+            one.c = c[k];                                                                          \
+            failed = p##_trsm(&one);                                                               \
+        }                                                                                          \
+        return failed;                                                                             \
+    }                                                                                              \
+                                                                                                   \
+    int cublas##P##trmm_v2(void *handle, int side, int fill, int op, int diagonal, int m, int n,   \
+                           const real *alpha, const real *a, int lda, const real *b, int ldb,      \
+                           real *c, int ldc)                                                       \
+    {                                                                                              \
+        const fake_blas_call d = {.name = "cublas" #P "trmm",                                      \
+                                  .side = side,                                                    \
+                                  .fill = fill,                                                    \
+                                  .op_a = op,                                                      \
+                                  .diagonal = diagonal,                                            \
+                                  .m = m,                                                          \
+                                  .n = n,                                                          \
+                                  .lda = lda,                                                      \
+                                  .ldb = ldb,                                                      \
+                                  .ldc = ldc,                                                      \
+                                  .alpha = *alpha,                                                 \
+                                  .a = a,                                                          \
+                                  .b = b,                                                          \
+                                  .c = c};                                                         \
+        return b == c && ldb != ldc ? FAKE_BLAS_INVALID_VALUE : submit(handle, &d, p##_trmm);      \
+    }                                                                                              \
+                                                                                                   \
+    int cublas##P##geam(void *handle, int op_a, int op_b, int m, int n, const real *alpha,         \
+                        const real *a, int lda, const real *beta, const real *b, int ldb, real *c, \
+                        int ldc)                                                                   \
+    {                                                                                              \
+        const fake_blas_call d = {.name = "cublas" #P "geam",                                      \
+                                  .op_a = op_a,                                                    \
+                                  .op_b = op_b,                                                    \
+                                  .m = m,                                                          \
+                                  .n = n,                                                          \
+                                  .lda = lda,                                                      \
+                                  .ldb = ldb,                                                      \
+                                  .ldc = ldc,                                                      \
+                                  .alpha = *alpha,                                                 \
+                                  .beta = *beta,                                                   \
+                                  .a = a,                                                          \
+                                  .b = b,                                                          \
+                                  .c = c};                                                         \
+        bool is_bad =                                                                              \
+            (a == c && (op_a != 0 || lda != ldc)) || (b == c && (op_b != 0 || ldb != ldc));        \
+        return is_bad ? FAKE_BLAS_INVALID_VALUE : submit(handle, &d, p##_geam);                    \
+    }                                                                                              \
+                                                                                                   \
+    int cublas##P##gemmStridedBatched(void *handle, int op_a, int op_b, int m, int n, int k,       \
+                                      const real *alpha, const real *a, int lda, long long step_a, \
+                                      const real *b, int ldb, long long step_b, const real *beta,  \
+                                      real *c, int ldc, long long step_c, int count)               \
+    {                                                                                              \
+        const fake_blas_call d = {.name = "cublas" #P "gemmStridedBatched",                        \
+                                  .op_a = op_a,                                                    \
+                                  .op_b = op_b,                                                    \
+                                  .m = m,                                                          \
+                                  .n = n,                                                          \
+                                  .k = k,                                                          \
+                                  .lda = lda,                                                      \
+                                  .ldb = ldb,                                                      \
+                                  .ldc = ldc,                                                      \
+                                  .count = count,                                                  \
+                                  .step_a = step_a,                                                \
+                                  .step_b = step_b,                                                \
+                                  .step_c = step_c,                                                \
+                                  .alpha = *alpha,                                                 \
+                                  .beta = *beta,                                                   \
+                                  .a = a,                                                          \
+                                  .b = b,                                                          \
+                                  .c = c};                                                         \
+        return submit(handle, &d, p##_gemm_strided);                                               \
+    }                                                                                              \
+                                                                                                   \
+    int cublas##P##trsmBatched(void *handle, int side, int fill, int op, int diagonal, int m,      \
+                               int n, const real *alpha, const real *const *a, int lda,            \
+                               real *const *b, int ldb, int count)                                 \
+    {                                                                                              \
+        const fake_blas_call d = {.name = "cublas" #P "trsmBatched",                               \
+                                  .side = side,                                                    \
+                                  .fill = fill,                                                    \
+                                  .op_a = op,                                                      \
+                                  .diagonal = diagonal,                                            \
+                                  .m = m,                                                          \
+                                  .n = n,                                                          \
+                                  .lda = lda,                                                      \
+                                  .ldc = ldb,                                                      \
+                                  .count = count,                                                  \
+                                  .alpha = *alpha,                                                 \
+                                  .a = a,                                                          \
+                                  .c = (void *)(uintptr_t)b};                                      \
+        return submit(handle, &d, p##_trsm_batched);                                               \
+    }
+
+EXTENSIONS(D, d, double)
+EXTENSIONS(S, s, float)

@@ -31,6 +31,8 @@ typedef struct fake_blas_call {
     const char *name;
     int side, fill, op_a, op_b, diagonal;
     int m, n, k, lda, ldb, ldc;
+    int count;                        /* of a batch */
+    long long step_a, step_b, step_c; /* from one matrix of a strided one to the next */
     double alpha, beta;
     const void *a, *b;
     void *c;

@@ -211,6 +211,8 @@ static const struct {
     {"gemm", {.n = 100, .tile = 33, .own_kernels = true, .resident = true}},
     {"cholesky", {.matrix = LUND, .tile = 40}},
     {"cholesky", {.n = 90, .tile = 32, .precision = BENCH_SINGLE, .resident = true}},
+    {"cholesky", {.n = 1300, .tile = 520}},
+    {"cholesky", {.n = 1100, .tile = 550, .precision = BENCH_SINGLE, .resident = true}},
     {"gemm", {.n = 100, .tile = 33}},
     {"gemm", {.n = 100, .tile = 33, .precision = BENCH_SINGLE, .resident = true}},
     {"mandelbrot", {.n = 40}},

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to vendor*.c: the libraries' calls, and a lane's handles and memory. */
+#ifndef BENCH_VENDOR_LANE_H
+#define BENCH_VENDOR_LANE_H
+
+#include "offload/vendor.h"
+
+#include "base/thread.h"
+
+/* Values of the libraries' enumerations. */
+enum {
+    BENCH_OP_N = 0,
+    BENCH_OP_T = 1,
+    BENCH_FILL_LOWER = 0,
+    BENCH_SIDE_LEFT = 0,
+    BENCH_SIDE_RIGHT = 1,
+    BENCH_NON_UNIT = 0
+};
+
+/* What codes are made of; see bench_vendor_explain(). */
+enum { BENCH_CODE_BLAS = 1000, BENCH_CODE_SOLVER = 2000, BENCH_CODE_MEMORY = 3000 };
+
+/* X(library, member, symbol, parameters): handles and streams are pointers, enumerations ints.
+ * Prototypes as in cublas_api.h and cusolverDn.h of CUDA 12.0 to 13.0. */
+#define BENCH_COMMON_CALLS(X)                                                  \
+    X(blas, blas_create, "cublasCreate_v2", (void **handle))                   \
+    X(blas, blas_destroy, "cublasDestroy_v2", (void *handle))                  \
+    X(blas, blas_stream, "cublasSetStream_v2", (void *handle, void *stream))   \
+    X(blas, blas_version, "cublasGetVersion_v2", (void *handle, int *version)) \
+    X(blas, blas_limit, "cublasSetSmCountTarget", (void *handle, int count))   \
+    X(solver, solver_create, "cusolverDnCreate", (void **handle))              \
+    X(solver, solver_destroy, "cusolverDnDestroy", (void *handle))             \
+    X(solver, solver_stream, "cusolverDnSetStream", (void *handle, void *stream))
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): a declaration's parts take none */
+#define BENCH_REAL_CALLS(X, p, P, real)                                                           \
+    X(blas, p##gemm, "cublas" #P "gemm_v2",                                                       \
+      (void *handle, int op_a, int op_b, int m, int n, int k, const real *alpha, const real *a,   \
+       int lda, const real *b, int ldb, const real *beta, real *c, int ldc))                      \
+    X(blas, p##gemm_strided, "cublas" #P "gemmStridedBatched",                                    \
+      (void *handle, int op_a, int op_b, int m, int n, int k, const real *alpha, const real *a,   \
+       int lda, long long step_a, const real *b, int ldb, long long step_b, const real *beta,     \
+       real *c, int ldc, long long step_c, int count))                                            \
+    X(blas, p##geam, "cublas" #P "geam",                                                          \
+      (void *handle, int op_a, int op_b, int m, int n, const real *alpha, const real *a, int lda, \
+       const real *beta, const real *b, int ldb, real *c, int ldc))                               \
+    X(blas, p##trsm, "cublas" #P "trsm_v2",                                                       \
+      (void *handle, int side, int fill, int op, int diagonal, int m, int n, const real *alpha,   \
+       const real *a, int lda, real *b, int ldb))                                                 \
+    X(blas, p##trsm_batched, "cublas" #P "trsmBatched",                                           \
+      (void *handle, int side, int fill, int op, int diagonal, int m, int n, const real *alpha,   \
+       const real *const *a, int lda, real *const *b, int ldb, int count))                        \
+    X(blas, p##trmm, "cublas" #P "trmm_v2",                                                       \
+      (void *handle, int side, int fill, int op, int diagonal, int m, int n, const real *alpha,   \
+       const real *a, int lda, const real *b, int ldb, real *c, int ldc))                         \
+    X(blas, p##syrk, "cublas" #P "syrk_v2",                                                       \
+      (void *handle, int fill, int op, int n, int k, const real *alpha, const real *a, int lda,   \
+       const real *beta, real *c, int ldc))                                                       \
+    X(solver, p##potrf_size, "cusolverDn" #P "potrf_bufferSize",                                  \
+      (void *handle, int fill, int n, real *a, int lda, int *elements))                           \
+    X(solver, p##potrf, "cusolverDn" #P "potrf",                                                  \
+      (void *handle, int fill, int n, real *a, int lda, real *work, int elements, int *info))
+
+#define BENCH_CALLS(X)                \
+    BENCH_COMMON_CALLS(X)             \
+    BENCH_REAL_CALLS(X, d, D, double) \
+    BENCH_REAL_CALLS(X, s, S, float)
+
+typedef struct bench_vendor_calls {
+#define MEMBER(library, member, symbol, parameters) int(*member) parameters;
+    BENCH_CALLS(MEMBER)
+#undef MEMBER
+} bench_vendor_calls;
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+/* Memory of a lane's that grows to what its largest tile needs, and stays. */
+typedef struct bench_vendor_room {
+    CUdeviceptr block;
+    size_t bytes;
+} bench_vendor_room;
+
+struct bench_vendor_lane {
+    bench_vendor *vendor;
+    bench_vendor_lane *next;
+    void *context;
+    void *stream;
+    void *blas;
+    void *solver;
+    bench_vendor_room work;    /* of potrf */
+    bench_vendor_room inverse; /* see vendor_inverse.c */
+    size_t inverse_element;    /* laid out for this, */
+    size_t inverse_n;          /* and for this order */
+    unsigned users;
+};
+
+struct bench_vendor {
+    const bench_gpu *gpu;
+    bench_vendor_calls call;
+    fl_mutex lock; /* of the list */
+    bench_vendor_lane *lanes;
+    size_t element; /* of the factorizations expected */
+    size_t expected;
+    bool inverts;
+    double seconds; /* that all of it took */
+    char text[32];
+};
+
+static inline int bench_blas_code(int status)
+{
+    return status ? -(BENCH_CODE_BLAS + status) : 0;
+}
+
+static inline int bench_memory_code(CUresult result)
+{
+    return result != FL_CUDA_SUCCESS ? -(BENCH_CODE_MEMORY + result) : 0;
+}
+
+/* Waits for what uses the room, where it has to grow. */
+int bench_vendor_room_grow(const bench_vendor_lane *lane, bench_vendor_room *room, size_t bytes);
+/* What inverting a tile of this order needs, before tasks run. */
+int bench_vendor_inverse_reserve(bench_vendor_lane *lane, size_t element, size_t n);
+
+#endif
