@@ -19,6 +19,7 @@ static const struct {
     {"arena", "blocks of a GPU's memory, beside the driver's allocations", micro_arena},
     {"copy", "tiles between the host and GPUs, beside the driver's copies", micro_copy},
     {"broadcast", "from one GPU to all, beside the driver's copies", micro_broadcast},
+    {"panels", "tiles of a factorization's panel by cuBLAS, in two ways each", micro_panels},
 };
 
 #define MICROS (sizeof micros / sizeof *micros)
