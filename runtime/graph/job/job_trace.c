@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/job/batch.h"
+#include "memory/tiles/tiles.h"
 
 fl_job_trace *fl_job_trace_new(fl_core *core, uint64_t capacity)
 {
@@ -58,8 +59,7 @@ static uint32_t count_resident(const fl_core *core, const filch_data *data)
         bool is_there = false;
         for (size_t d = 0; d < places->device_count && !is_there; ++d) {
             const fl_device *device = &places->devices[d];
-            is_there =
-                device->place != 0 && fl_tile_next_use(places, device, data, tile).missing == 0;
+            is_there = device->place != 0 && fl_tile_is_at(data, tile, device->place);
         }
         count += is_there;
     }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "device/links.h"
 #include "memory/alloc/source.h"
 
 /* Maximum bytes of a size in a bucket, as a fraction of the budget. */
@@ -407,6 +408,13 @@ void fl_place_give(fl_places *places, uint32_t index, void *block, size_t bytes,
 }
 
 /* --- Upkeep --- */
+
+double fl_places_rate(const fl_places *places, uint32_t from, uint32_t to)
+{
+    return places->bandwidths != NULL
+               ? fl_bandwidths_get(places->bandwidths, places->count, from, to)
+               : 0;
+}
 
 uint64_t fl_place_budget(const fl_places *places, uint32_t index)
 {

@@ -94,6 +94,8 @@ filch_status fl_place_take_as(fl_places *places, uint32_t index, size_t bytes, u
  * does not count), or less if further users share the memory and the device refused a request
  * (heap.h). UINT64_MAX: no budget applies. Thread-safe. */
 uint64_t fl_place_budget(const fl_places *places, uint32_t index);
+/* Measured bytes a second from one node to another; 0: not measured. Thread-safe. */
+double fl_places_rate(const fl_places *places, uint32_t from, uint32_t to);
 /* Lets the heap ask the device again after refusals. False: no refusal is known, or the node is
  * the host's. For callers about to fail. */
 bool fl_place_insist(fl_places *places, uint32_t index);

@@ -158,7 +158,6 @@ static fl_spread_link find_link(void *user, uint32_t from, uint32_t to)
     link_entry *entry = &b->links[(size_t)from * b->places->count + to];
     if (!entry->is_known) {
         const fl_device *receiver = b->places->at[to].device, *sender = b->places->at[from].device;
-        const fl_bandwidths *measured = b->places->bandwidths;
         filch_link link = {.size = sizeof link};
         entry->is_known = true;
         entry->link.is_straight = from < 64 && (receiver->peers >> from & 1) != 0;
@@ -166,8 +165,7 @@ static fl_spread_link find_link(void *user, uint32_t from, uint32_t to)
             sender->backend->copy->link_describe(sender, receiver, &link, NULL) == FILCH_OK) {
             entry->link.rank = link.rank;
         }
-        entry->link.rate =
-            measured != NULL ? fl_bandwidths_get(measured, b->places->count, from, to) : 0;
+        entry->link.rate = fl_places_rate(b->places, from, to);
     }
     return entry->link;
 }

@@ -571,21 +571,6 @@ fl_staged fl_operands_staged(const fl_operand *operands, uint32_t count)
     return staged;
 }
 
-fl_tile_hint fl_tile_next_use(const fl_places *places, const fl_device *device,
-                              const filch_data *data, uint32_t tile)
-{
-    /* Acquire: the table's contents are visible with the pointer. */
-    const fl_replicas *replicas = fl_load_acquire(&((filch_data *)(uintptr_t)data)->replicas);
-    const fl_replica *replica =
-        replicas != NULL ? fl_replica_at(replicas, tile, device->place) : NULL;
-    if (replica == NULL || !fl_replica_is_valid(data, replica, device->place)) {
-        return (fl_tile_hint){fl_coalesced_bytes(data, tile, tile + 1), false};
-    }
-    fl_marker marker = fl_load_relaxed(&replica->coming); /* an estimate */
-    const fl_device *from = &places->devices[fl_marker_device(marker)];
-    return (fl_tile_hint){0, marker != 0 && !from->backend->lane->is_past(from, marker)};
-}
-
 /* Writes the tiles of an operand back to the caller's buffer on a device. Requires the lock. */
 static filch_status send_to_device(fl_places *places, const fl_operand *operand,
                                    fl_replicas *replicas, fl_marker *home, filch_error *error)

@@ -116,13 +116,6 @@ void fl_operands_release(fl_places *places, fl_device *device, fl_operand *opera
                          const fl_staged *staged);
 /* Returns the set of operands with private memory. */
 fl_staged fl_operands_staged(const fl_operand *operands, uint32_t count);
-/* Wait ahead of a device about to read a tile; an estimate without locks. Thread-safe. */
-typedef struct fl_tile_hint {
-    uint64_t missing; /* bytes to be copied */
-    bool is_coming;   /* the copy is under way, as far as known */
-} fl_tile_hint;
-fl_tile_hint fl_tile_next_use(const fl_places *places, const fl_device *device,
-                              const struct filch_data *data, uint32_t tile);
 /* Commits a written operand after the work went onto a lane behind the waits. marker: the work's
  * own marker (0: the work ran on the host). The written tiles become valid only in the device's
  * node. Starts a write-back if required; *home is the write-back's marker, else 0. Changes

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/tiles/tiles.h"
 
-#include "device/links.h"
 #include "memory/route/relay.h"
 
 /* Maximum number of source nodes compared for a tile. */
@@ -90,6 +89,25 @@ bool fl_replica_is_valid(const filch_data *data, const fl_replica *replica, uint
                : data->has_home && place == data->home;
 }
 
+bool fl_tile_is_at(const filch_data *data, uint32_t tile, uint32_t place)
+{
+    /* Acquire: the table's contents are visible with the pointer. */
+    const fl_replicas *replicas = fl_load_acquire(&((filch_data *)(uintptr_t)data)->replicas);
+    return replicas != NULL ? fl_replica_is_valid(data, fl_replica_at(replicas, tile, place), place)
+                            : place == data->home;
+}
+
+bool fl_tile_is_coming(const fl_places *places, const filch_data *data, uint32_t tile,
+                       uint32_t place)
+{
+    /* Acquire: as above. Relaxed: an estimate. */
+    const fl_replicas *replicas = fl_load_acquire(&((filch_data *)(uintptr_t)data)->replicas);
+    fl_marker marker =
+        replicas != NULL ? fl_load_relaxed(&fl_replica_at(replicas, tile, place)->coming) : 0;
+    const fl_device *from = &places->devices[fl_marker_device(marker)];
+    return marker != 0 && !from->backend->lane->is_past(from, marker);
+}
+
 void fl_replica_set(const filch_data *data, fl_replica *replica, fl_validity state, fl_marker ready)
 {
     fl_store_relaxed(&replica->version, fl_data_version(data));
@@ -160,13 +178,6 @@ static uint32_t first_source(const fl_places *places, const filch_data *data,
     return place;
 }
 
-static double rate_of(const fl_places *places, uint32_t from, uint32_t to)
-{
-    return places->bandwidths != NULL
-               ? fl_bandwidths_get(places->bandwidths, places->count, from, to)
-               : 0;
-}
-
 /* Finds up to `room` third memories as relays for a tile from the origin to a device, fast by
  * measured rates. The sender and the receiver must reach the relay. */
 static uint32_t find_relays(const fl_places *places, const fl_origin *origin,
@@ -176,8 +187,8 @@ static uint32_t find_relays(const fl_places *places, const fl_origin *origin,
     uint32_t count = 0;
     for (uint32_t place = 1; place < places->count && count < room; ++place) {
         const fl_device *between = places->at[place].device;
-        double in = rate_of(places, origin->place, place);
-        double out = rate_of(places, place, device->place);
+        double in = fl_places_rate(places, origin->place, place);
+        double out = fl_places_rate(places, place, device->place);
         bool is_faster =
             !origin->is_straight || (origin->rate > 0 && in > origin->rate && out > origin->rate);
         if (place != origin->place && place != device->place && in > 0 && out > 0 && is_faster &&
@@ -224,7 +235,7 @@ static fl_plan find_way(const fl_places *places, const filch_data *data,
         *origin = (fl_origin){
             .place = place,
             .is_straight = is_straight,
-            .rate = rate_of(places, place, is_straight ? device->place : 0),
+            .rate = fl_places_rate(places, place, is_straight ? device->place : 0),
             .queued = place != 0 ? fl_flow_out(places, place) : 0,
             .relays = &relays[relay_count],
         };
@@ -235,7 +246,7 @@ static fl_plan find_way(const fl_places *places, const filch_data *data,
         }
         place = next_source(places, data, replicas, tile, place + 1, chains);
     }
-    const fl_receiver receiver = {rate_of(places, 0, device->place),
+    const fl_receiver receiver = {fl_places_rate(places, 0, device->place),
                                   fl_flow_in(places, device->place)};
     fl_plan plan = fl_plan_copy(sources, count, receiver, fl_coalesced_bytes(data, tile, tile + 1));
     plan.source = plan.source != FL_PLAN_NONE ? sources[plan.source].place : replicas->places;
@@ -260,9 +271,10 @@ fl_plan fl_tile_way(const fl_places *places, const filch_data *data, const fl_re
     bool is_only = device == NULL || place == replicas->places ||
                    first_source(places, data, replicas, tile, place + 1) == replicas->places;
     /* A route without a measured rate is compared with no second route. */
-    bool has_choice = !is_only || (device != NULL && place != 0 && place != replicas->places &&
-                                   (!fl_device_reaches(device, place) ||
-                                    (may_relay && rate_of(places, place, device->place) > 0)));
+    bool has_choice =
+        !is_only || (device != NULL && place != 0 && place != replicas->places &&
+                     (!fl_device_reaches(device, place) ||
+                      (may_relay && fl_places_rate(places, place, device->place) > 0)));
     return has_choice ? find_way(places, data, replicas, tile, device, may_relay)
                       : (fl_plan){.source = place, .pieces = 1};
 }

@@ -58,6 +58,15 @@ filch_status fl_replicas_tell_none(const struct filch_data *data, filch_error *e
 /* Frees the replicas. Precondition: no blocks remain. */
 void fl_replicas_free(fl_places *places, struct filch_data *data);
 
+/* --- Estimates without the lock. Thread-safe --- */
+
+/* Tells whether a node has the tile, now or by a copy under way. A tile that no device has used is
+ * at home, or in the host's memory. */
+bool fl_tile_is_at(const struct filch_data *data, uint32_t tile, uint32_t place);
+/* Tells whether the tile that a node has is under way, as far as known. */
+bool fl_tile_is_coming(const fl_places *places, const struct filch_data *data, uint32_t tile,
+                       uint32_t place);
+
 /* --- Under the handle's lock --- */
 
 /* Tells whether a replica is valid. A replica of an older version carries no information; only

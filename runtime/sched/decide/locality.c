@@ -25,6 +25,7 @@
 
 #include "sched/decide/depth.h"
 #include "sched/decide/slow.h"
+#include "sched/model/missing.h"
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
@@ -37,44 +38,8 @@
 
 /* --- When --- */
 
-/* Number of a task's missing tiles with recorded names; number of tasks weighed by the names. */
-#define NAMES 4
+/* Number of tasks weighed by the names of missing tiles. */
 #define WEIGHED 32
-
-typedef struct fl_lack {
-    uint64_t bytes;
-    bool is_coming; /* a tile is already on the way */
-    uint32_t count; /* number of missing tiles */
-    struct {
-        const filch_data *data;
-        uint32_t tile;
-    } of[NAMES];
-} fl_lack;
-
-/* Finds the missing tiles of a task. A guess, as other workers move tiles meanwhile. */
-static fl_lack find_lack(const fl_worker *w, const fl_task *task)
-{
-    const fl_places *places = w->sched->core->places;
-    fl_lack lack = {.bytes = 0};
-    if (task->is_gate) {
-        return lack; /* a gate needs data in the host's memory */
-    }
-    for (uint32_t i = 0; i < task->access_count; ++i) {
-        fl_task_access access = task->accesses[i];
-        if (access.mode == FILCH_SCRATCH || access.mode == FILCH_WRITE) {
-            continue;
-        }
-        const filch_data *data = fl_graph_data(task->graph, access.slot);
-        fl_tile_hint hint = fl_tile_next_use(places, w->device, data, access.tile);
-        lack.bytes += hint.missing;
-        lack.is_coming = lack.is_coming || hint.is_coming;
-        if (hint.missing != 0 && lack.count++ < NAMES) {
-            lack.of[lack.count - 1].data = data;
-            lack.of[lack.count - 1].tile = access.tile;
-        }
-    }
-    return lack;
-}
 
 /* Finds the missing tiles of a kept task. A task to be skipped misses nothing, and nothing may be
  * brought for the task. A skipped task may be ready before the writers of the task's inputs are
@@ -87,7 +52,7 @@ static fl_lack kept_lack(const fl_worker *w, const fl_local_task *near)
     bool is_poisoned = near->is_claimed ? near->is_poisoned
                                         : (fl_load_relaxed(&task->word) & FL_TASK_POISONED) != 0;
     bool is_skipped = is_poisoned || fl_load_relaxed(&task->graph->job->cancelled) != 0;
-    return is_skipped ? (fl_lack){.bytes = 0} : find_lack(w, task);
+    return is_skipped ? (fl_lack){.bytes = 0} : fl_missing_of_task(w, task);
 }
 
 /* Returns a weight. 0: nothing is missing; 1: tiles on the way; else twice the bytes to be brought.
@@ -105,7 +70,7 @@ static bool chooses(const fl_worker *w)
 
 bool fl_locality_keeps(const fl_worker *w, const fl_task *task)
 {
-    return chooses(w) && (w->offload->pressed != 0 || weigh(find_lack(w, task)) > 1);
+    return chooses(w) && (w->offload->pressed != 0 || weigh(fl_missing_of_task(w, task)) > 1);
 }
 
 static void count_down(uint32_t *count, bool again, uint32_t from)
@@ -119,7 +84,7 @@ bool fl_locality_expect(fl_worker *w, const fl_task *task)
     double ns = fl_worker_mean_ns(w); /* relaxed: the worker's own */
     /* Finding missing tiles takes about as long as a short item. Before the first item is over, the
      * item's copies are the only information. */
-    bool is_worth = (ns > FL_SHORT_NS || ns == 0) && weigh(find_lack(w, task)) > 1;
+    bool is_worth = (ns > FL_SHORT_NS || ns == 0) && weigh(fl_missing_of_task(w, task)) > 1;
     count_down(&offload->choosy, is_worth, FL_LOCALITY_RECENT);
     return chooses(w);
 }
@@ -347,7 +312,7 @@ bool fl_locality_waits(fl_worker *w)
 
 static bool is_among(const fl_lack *few, const fl_lack *many)
 {
-    bool all = few->count <= NAMES && many->count <= NAMES;
+    bool all = few->count <= FL_LACK_NAMES && many->count <= FL_LACK_NAMES;
     for (uint32_t i = 0; all && i < few->count; ++i) {
         uint32_t at = 0;
         while (at < many->count &&

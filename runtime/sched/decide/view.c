@@ -2,10 +2,11 @@
 /* View of a policy's functions: devices, and predictions for the task or chunk in question. */
 #include <string.h>
 
-#include "device/links.h"
 #include "sched/decide/policy.h"
 #include "sched/model/cost.h"
+#include "sched/model/missing.h"
 #include "sched/model/predict.h"
+#include "sched/model/transfer.h"
 #include "sched/worker/device.h"
 #include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
@@ -77,31 +78,13 @@ static uint64_t free_at(const filch_policy_view *view, uint32_t device, uint64_t
     return at > t ? at : t;
 }
 
-static uint64_t missing_of_task(const fl_sched *sched, const fl_device *device, const fl_task *task)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < task->access_count; ++i) {
-        fl_task_access access = task->accesses[i];
-        if (access.mode == FILCH_SCRATCH || access.mode == FILCH_WRITE) {
-            continue;
-        }
-        filch_data *data = fl_graph_data(task->graph, access.slot);
-        /* Acquire: fl_tile_next_use reads the replicas. Data without replicas are in the host's
-         * memory. */
-        if (device->place != 0 || fl_load_acquire(&data->replicas) != NULL) {
-            bytes += fl_tile_next_use(sched->core->places, device, data, access.tile).missing;
-        }
-    }
-    return bytes;
-}
-
 static uint64_t missing_on(const filch_policy_view *view, const fl_worker *w)
 {
     if (w->sched->core->places->count < 2) {
         return 0;
     }
     if (view->task != NULL) {
-        return missing_of_task(view->sched, w->device, view->task);
+        return fl_missing_of_task(w, view->task).bytes;
     }
     uint64_t whole = 0;
     if (w->device->place == 0 || view->lo >= view->hi) {
@@ -112,19 +95,11 @@ static uint64_t missing_on(const filch_policy_view *view, const fl_worker *w)
                           w->device->place, &whole);
 }
 
+/* Predicts the copies over the link with the host's memory. */
 static double transfer_ns(const filch_policy_view *view, const fl_worker *w)
 {
-    const fl_places *places = w->sched->core->places;
-    uint64_t bytes = missing_on(view, w);
-    if (bytes == 0) {
-        return 0;
-    }
-    double rate = places->bandwidths != NULL
-                      ? fl_bandwidths_get(places->bandwidths, (uint32_t)w->sched->pool->place_count,
-                                          0, w->device->place) /
-                            1e9
-                      : 0;
-    return (double)bytes / (rate > 0 ? rate : FL_LINK_USUAL);
+    return (double)missing_on(view, w) *
+           fl_transfer_link_ns(w->sched->core->places, 0, w->device->place, FL_LINK_USUAL);
 }
 
 void fl_view_charge(const filch_policy_view *view, uint32_t device)

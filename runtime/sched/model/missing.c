@@ -4,11 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "device/links.h"
-#include "memory/tiles/coalesce.h"
+#include "memory/route/plan.h"
 #include "memory/tiles/tiles.h"
 #include "sched/model/cost.h"
 #include "sched/model/predict.h"
+#include "sched/model/transfer.h"
 #include "sched/worker/device.h"
 #include "sched/worker/jobs.h"
 #include "sched/worker/sched.h"
@@ -24,65 +24,75 @@ typedef struct fl_route {
     const fl_device *thief, *victim;
 } fl_route;
 
-static bool is_at(const filch_data *data, const fl_replicas *replicas, uint32_t tile,
-                  uint32_t place)
+/* Returns the bytes of a tile that a memory node lacks. A guess, as other workers move tiles
+ * meanwhile. */
+static double lacking(const filch_data *data, uint32_t tile, uint32_t place)
 {
-    return replicas != NULL ? fl_replica_is_valid(data, fl_replica_at(replicas, tile, place), place)
-                            : data->has_home && data->home == place;
+    return fl_tile_is_at(data, tile, place) ? 0 : (double)fl_coalesced_bytes(data, tile, tile + 1);
 }
 
-/* Returns ns per byte; 0: not measured. */
-static double slowness(const fl_places *places, uint32_t from, uint32_t to)
+static bool is_read(const fl_task_access *access)
 {
-    double rate = places->bandwidths != NULL && from != to
-                      ? fl_bandwidths_get(places->bandwidths, places->count, from, to)
-                      : 0;
-    return rate > 0 ? 1e9 / rate : 0;
+    return access->mode != FILCH_SCRATCH && access->mode != FILCH_WRITE;
 }
 
-/* Returns ns per byte between two memory nodes: by the direct link, or through the host's memory.
- */
-static double way(const fl_places *places, uint32_t from, uint32_t to)
+fl_lack fl_missing_of_task(const fl_worker *w, const fl_task *task)
 {
-    double straight = slowness(places, from, to);
-    return straight > 0 || from == 0 || to == 0
-               ? straight
-               : slowness(places, from, 0) + slowness(places, 0, to);
+    const fl_places *places = w->sched->core->places;
+    uint32_t place = w->device->place;
+    fl_lack lack = {.bytes = 0};
+    /* A gate needs data in the host's memory. */
+    for (uint32_t i = 0; i < task->access_count && !task->is_gate; ++i) {
+        const fl_task_access *access = &task->accesses[i];
+        if (!is_read(access)) {
+            continue;
+        }
+        const filch_data *data = fl_graph_data(task->graph, access->slot);
+        uint64_t bytes = (uint64_t)lacking(data, access->tile, place);
+        lack.bytes += bytes;
+        lack.is_coming =
+            lack.is_coming || (bytes == 0 && fl_tile_is_coming(places, data, access->tile, place));
+        if (bytes != 0 && lack.count++ < FL_LACK_NAMES) {
+            lack.of[lack.count - 1].data = data;
+            lack.of[lack.count - 1].tile = access->tile;
+        }
+    }
+    return lack;
 }
+
+/* --- Tiles of a theft --- */
 
 /* Returns ns per byte of a tile missing at `to`; other: the peer's memory node. A tile missing
  * at the two ends comes from the host's memory or through the host's memory. */
-static double way_of(const fl_places *places, const filch_data *data, const fl_replicas *replicas,
-                     uint32_t tile, uint32_t to, uint32_t other)
+static double way_of(const fl_places *places, const filch_data *data, uint32_t tile, uint32_t to,
+                     uint32_t other)
 {
-    double home = slowness(places, 0, to);
-    if (other == 0 || !is_at(data, replicas, tile, other)) {
+    double home = fl_transfer_link_ns(places, 0, to, 0);
+    if (other == 0 || !fl_tile_is_at(data, tile, other)) {
         return home;
     }
-    double peer = way(places, other, to);
-    bool is_home = to != 0 && is_at(data, replicas, tile, 0);
+    double peer = fl_transfer_link_ns(places, other, to, 0);
+    bool is_home = to != 0 && fl_tile_is_at(data, tile, 0);
     return is_home && home < peer ? home : peer;
 }
 
-/* Adds the bytes of tiles [begin, end) missing at thief and victim. A guess, as other workers move
- * tiles meanwhile. */
+/* Adds the bytes of tiles [begin, end) missing at thief and victim. */
 static void add_tiles(const fl_route *route, const filch_data *data, uint32_t begin, uint32_t end,
                       fl_missing *missing)
 {
-    /* Acquire: the pointer before its target. Tiles never used on a device are at home. */
-    const fl_replicas *replicas = fl_load_acquire(&((filch_data *)(uintptr_t)data)->replicas);
     uint32_t thief = route->thief->place, victim = route->victim->place;
     uint32_t looks = end - begin < FL_SAMPLED_PARTS ? end - begin : FL_SAMPLED_PARTS;
+    double each = looks != 0 ? (end - begin) / (double)looks : 0;
     for (uint32_t i = 0; i < looks; ++i) {
         uint32_t tile = begin + (uint32_t)((uint64_t)(end - begin) * i / looks);
-        double bytes = (double)fl_coalesced_bytes(data, tile, tile + 1) * (end - begin) / looks;
-        if (!is_at(data, replicas, tile, thief)) {
+        double bytes = lacking(data, tile, thief) * each,
+               theirs = lacking(data, tile, victim) * each;
+        if (bytes > 0) {
             missing->bytes += (uint64_t)bytes;
-            missing->bring_ns += bytes * way_of(route->places, data, replicas, tile, thief, victim);
+            missing->bring_ns += bytes * way_of(route->places, data, tile, thief, victim);
         }
-        if (!is_at(data, replicas, tile, victim)) {
-            missing->victim_ns +=
-                bytes * way_of(route->places, data, replicas, tile, victim, thief);
+        if (theirs > 0) {
+            missing->victim_ns += theirs * way_of(route->places, data, tile, victim, thief);
         }
     }
 }
@@ -92,10 +102,10 @@ static void add_tiles(const fl_route *route, const filch_data *data, uint32_t be
 static void add_task(const fl_route *route, const fl_task *task, fl_missing *missing)
 {
     for (uint32_t i = 0; i < task->access_count && !task->is_gate; ++i) {
-        fl_task_access access = task->accesses[i];
-        if (access.mode != FILCH_SCRATCH && access.mode != FILCH_WRITE) {
-            add_tiles(route, fl_graph_data(task->graph, access.slot), access.tile, access.tile + 1,
-                      missing);
+        const fl_task_access *access = &task->accesses[i];
+        if (is_read(access)) {
+            add_tiles(route, fl_graph_data(task->graph, access->slot), access->tile,
+                      access->tile + 1, missing);
         }
     }
 }
@@ -168,35 +178,21 @@ void fl_missing_of_hints(fl_worker *thief, const fl_worker *victim, const uint64
 
 /* --- Copies in and out --- */
 
-/* Returns ns per byte from one memory node to another, measured or usual. Either may be the host's.
- */
 static double usual_way(const fl_places *places, uint32_t from, uint32_t to)
 {
-    double straight = slowness(places, from, to);
-    if (straight > 0) {
-        return straight;
-    }
-    if (from == 0 || to == 0) {
-        return 1e9 / FL_HOST_RATE;
-    }
-    if (fl_device_reaches(places->at[to].device, from)) {
-        return 1e9 / FL_PEER_RATE;
-    }
-    /* Copies through the host go in parts: one part arrives while the next leaves. */
-    return fmax(usual_way(places, from, 0), usual_way(places, 0, to));
+    return fl_transfer_link_ns(places, from, to, FL_HOST_RATE);
 }
 
-/* Returns ns per byte from the best memory node with a valid copy. */
-static double best_way(const fl_places *places, const filch_data *data, const fl_replicas *replicas,
-                       uint32_t tile, uint32_t to)
+/* Returns ns per byte from the best memory node that has the tile. */
+static double best_way(const fl_places *places, const filch_data *data, uint32_t tile, uint32_t to)
 {
     double best = INFINITY;
     for (uint32_t place = 0; place < places->count; ++place) {
-        if (place != to && is_at(data, replicas, tile, place)) {
+        if (place != to && fl_tile_is_at(data, tile, place)) {
             best = fmin(best, usual_way(places, place, to));
         }
     }
-    return best < INFINITY ? best : 0; /* no valid copy seen: a guess */
+    return best < INFINITY ? best : 0; /* no node seen: a guess */
 }
 
 /* Returns ns per byte to the best memory node of a second device. */
@@ -217,19 +213,18 @@ fl_missing_total fl_missing_haul(const fl_worker *w, const fl_task *task)
     /* A successor may be added to an open graph's task at every moment. */
     bool is_followed = task->graph->kind != FILCH_GRAPH_CLOSED || task->successor_count != 0;
     for (uint32_t i = 0; i < task->access_count && !task->is_gate; ++i) {
-        fl_task_access access = task->accesses[i];
-        if (access.mode == FILCH_SCRATCH) {
+        const fl_task_access *access = &task->accesses[i];
+        if (access->mode == FILCH_SCRATCH) {
             continue; /* a graph with scratch accesses alone has no slots */
         }
-        filch_data *data = fl_graph_data(task->graph, access.slot);
-        /* Acquire: the pointer before its target. */
-        const fl_replicas *replicas = fl_load_acquire(&data->replicas);
-        double bytes = (double)fl_coalesced_bytes(data, access.tile, access.tile + 1);
-        if (access.mode != FILCH_WRITE && !is_at(data, replicas, access.tile, place)) {
-            haul.in_ns += bytes * best_way(places, data, replicas, access.tile, place);
+        const filch_data *data = fl_graph_data(task->graph, access->slot);
+        double bytes = is_read(access) ? lacking(data, access->tile, place) : 0;
+        if (bytes > 0) {
+            haul.in_ns += bytes * best_way(places, data, access->tile, place);
         }
-        if (access.mode != FILCH_READ && is_followed) {
-            haul.out_ns += bytes * way_out(places, place);
+        if (access->mode != FILCH_READ && is_followed) {
+            haul.out_ns += (double)fl_coalesced_bytes(data, access->tile, access->tile + 1) *
+                           way_out(places, place);
         }
     }
     if (haul.in_ns > 0) {
@@ -270,9 +265,9 @@ static void add_streamed(const fl_route *route, const fl_operand *operand, fl_mi
     double bytes = (double)(view->rows * view->cols * view->element);
     if (route->thief->place != 0) {
         missing->bytes += (uint64_t)bytes;
-        missing->bring_ns += bytes * slowness(route->places, 0, route->thief->place);
+        missing->bring_ns += bytes * fl_transfer_link_ns(route->places, 0, route->thief->place, 0);
     }
-    missing->victim_ns += bytes * slowness(route->places, 0, route->victim->place);
+    missing->victim_ns += bytes * fl_transfer_link_ns(route->places, 0, route->victim->place, 0);
 }
 
 static void add_grains(const fl_route *route, const filch_job *job, uint32_t lo, uint32_t hi,
@@ -333,8 +328,8 @@ void fl_missing_of_range(fl_worker *thief, const fl_worker *victim, uint32_t slo
 static double publish_ns(const fl_places *places, const fl_operand *operand, uint32_t place)
 {
     double bytes = (double)(operand->view->rows * operand->view->cols * operand->view->element);
-    return place == 0             ? bytes / FL_HOST_COPY_RATE
-           : operand->is_streamed ? bytes * slowness(places, place, 0)
+    return place == 0             ? fl_transfer_host_ns(bytes)
+           : operand->is_streamed ? bytes * fl_transfer_link_ns(places, place, 0, 0)
                                   : 0;
 }
 

@@ -22,6 +22,23 @@ typedef struct fl_missing {
     double victim_ns; /* copy time of the bytes missing at the victim, ns; 0 likewise */
 } fl_missing;
 
+/* Number of a task's missing tiles with recorded names. */
+#define FL_LACK_NAMES 4
+
+/* Bytes that a task reads and that the worker's device lacks. */
+typedef struct fl_lack {
+    uint64_t bytes;
+    bool is_coming; /* a tile is already on the way */
+    uint32_t count; /* number of missing tiles */
+    struct {
+        const filch_data *data;
+        uint32_t tile;
+    } of[FL_LACK_NAMES];
+} fl_lack;
+
+/* A guess, as other workers move tiles meanwhile. */
+fl_lack fl_missing_of_task(const fl_worker *w, const fl_task *task);
+
 /* Tells whether stolen work may need copies between the two devices. */
 static inline bool fl_missing_matters(const fl_worker *w, const fl_worker *victim)
 {

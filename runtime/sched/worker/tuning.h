@@ -93,8 +93,8 @@
     X(double, FL_WORK_USUAL_NS, 1000.0, "ns a unit", "estimate",                                  \
       "A unit of work on a device with a score of 1 where no speed was measured.")                \
     X(double, FL_SCORE_LEAST, 1e-9, "score", "estimate", "In place of a score of 0.")             \
-    X(double, FL_LINK_USUAL, 16.0, "bytes a ns", "estimate",                                      \
-      "Rate of a link that was not measured.")                                                    \
+    X(double, FL_LINK_USUAL, 16e9, "bytes a s", "estimate",                                       \
+      "Rate of a link with the host, for a policy, where none was measured.")                     \
     X(double, FL_HOST_COPY_RATE, 8.0, "bytes a ns", "estimate", "Rate at which the host copies.") \
     X(uint32_t, FL_SAMPLED_PARTS, 8u, "parts", "a bound on the time of one decision",             \
       "Roots, tiles or parts of a rest that are looked at and stand for all.")                    \
