@@ -229,8 +229,8 @@ FILCH_API double filch_policy_load(const filch_policy_view *view, uint32_t devic
 FILCH_API double filch_policy_seconds(const filch_policy_view *view, uint32_t device);
 
 /**
- * Counts the bytes that the item reads and that are missing in a device's memory; for a chunk,
- * every byte used and missing there. The count is approximate: devices move tiles meanwhile.
+ * Counts the bytes that the item reads and that are missing in a device's memory. The count is
+ * approximate: devices move tiles meanwhile.
  *
  * @param view   the view.
  * @param device the device.

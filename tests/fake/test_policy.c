@@ -55,6 +55,7 @@ static void begin(void)
     policy.name = "nearest";
     policy.place = place;
     policy.steal = steal_nothing;
+    policy.batches = FILCH_POLICY_BATCHES_PLACED;
     config.devices = "cuda,host:1";
     config.custom_policy = &policy;
     assert_ok(filch_runtime_create(&config, NULL, &runtime));
@@ -113,6 +114,48 @@ static void it_sees_where_tiles_are(void **state)
     assert_ok(filch_data_acquire(to, FILCH_READ));
     expect(y, 2);
     assert_ok(filch_data_release(to));
+    assert_ok(filch_data_destroy(from));
+    assert_ok(filch_data_destroy(to));
+    stop();
+}
+
+/* A batch of one chunk that reads a handle and overwrites another. */
+static void run_chunk(filch_codelet *codelet, filch_data *from, filch_data *to)
+{
+    const filch_batch_access accesses[] = {
+        {.data = from, .mode = FILCH_READ, .map = FILCH_MAP_WHOLE},
+        {.data = to, .mode = FILCH_WRITE, .map = FILCH_MAP_AFFINE, .scale = 1}};
+    filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+    filch_job *job = NULL;
+    desc.codelet = codelet;
+    desc.n = desc.grain = N;
+    desc.accesses = accesses;
+    desc.access_count = 2;
+    assert_ok(filch_batch_submit(runtime, &desc, NULL, &job));
+    assert_ok(filch_job_wait(job, SOON));
+    assert_ok(filch_job_release(job));
+}
+
+/* What a chunk reads counts once it is there no more, as for a task; what it writes never does. */
+static void a_chunk_lacks_what_it_reads(void **state)
+{
+    (void)state;
+    begin();
+    fakecuda_register_filch("copy", copy, 2, true, 0);
+    filch_codelet *copies = on_gpu("copy");
+    filch_data *from = handle_with(x, FILCH_DATA_MANAGED), *to = handle(y);
+    set(x, 1);
+    set(y, 0);
+    seen.send_to = 1;
+    run_chunk(copies, from, to);
+    assert_int_equal(seen.missing[0], BYTES);
+    assert_int_equal(seen.missing[1], BYTES);
+    assert_int_equal(seen.missing[CORE], 0);
+    run_chunk(copies, from, to);
+    assert_int_equal(seen.missing[0], BYTES);
+    assert_int_equal(seen.missing[1], 0);
+    assert_true(seen.transfer[0] > 0 && seen.transfer[1] == 0);
+    expect(y, 1);
     assert_ok(filch_data_destroy(from));
     assert_ok(filch_data_destroy(to));
     stop();
@@ -202,6 +245,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_sees_where_tiles_are),
+        cmocka_unit_test(a_chunk_lacks_what_it_reads),
         cmocka_unit_test(who_cannot_run_a_task_is_not_sent_it),
         cmocka_unit_test(the_earliest_finish_counts_copies),
     };

@@ -80,19 +80,10 @@ static uint64_t free_at(const filch_policy_view *view, uint32_t device, uint64_t
 
 static uint64_t missing_on(const filch_policy_view *view, const fl_worker *w)
 {
-    if (w->sched->core->places->count < 2) {
-        return 0;
-    }
-    if (view->task != NULL) {
-        return fl_missing_of_task(w, view->task).bytes;
-    }
-    uint64_t whole = 0;
-    if (w->device->place == 0 || view->lo >= view->hi) {
-        return 0;
-    }
-    uint32_t reach = fl_batch_reach(view->job->batch, view->lo);
-    return fl_batch_bytes(view->job->batch, view->lo, view->hi < reach ? view->hi : reach,
-                          w->device->place, &whole);
+    return w->sched->core->places->count < 2 ? 0
+           : view->task != NULL              ? fl_missing_of_task(w, view->task).bytes
+           : view->lo < view->hi ? fl_missing_of_grains(w, view->job, view->lo, view->hi)
+                                 : 0;
 }
 
 /* Predicts the copies over the link with the host's memory. */

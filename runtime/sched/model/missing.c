@@ -301,6 +301,14 @@ static void add_grains(const fl_route *route, const filch_job *job, uint32_t lo,
     add_scaled(missing, &seen, reach < hi ? (double)(hi - lo) / (reach - lo) : 1);
 }
 
+uint64_t fl_missing_of_grains(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)
+{
+    const fl_route route = route_of(w, w);
+    fl_missing missing = {.bytes = 0};
+    add_grains(&route, job, lo, hi, &missing);
+    return missing.bytes;
+}
+
 void fl_missing_of_range(fl_worker *thief, const fl_worker *victim, uint32_t slot, uint32_t lo,
                          uint32_t hi, fl_is_late_fn is_late, fl_missing *missing)
 {

@@ -38,6 +38,9 @@ typedef struct fl_lack {
 
 /* A guess, as other workers move tiles meanwhile. */
 fl_lack fl_missing_of_task(const fl_worker *w, const fl_task *task);
+/* Bytes that grains [lo, hi) of a batch read and that the worker's device lacks. The caller keeps
+ * the batch's job. */
+uint64_t fl_missing_of_grains(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi);
 
 /* Tells whether stolen work may need copies between the two devices. */
 static inline bool fl_missing_matters(const fl_worker *w, const fl_worker *victim)
