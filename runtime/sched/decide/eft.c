@@ -118,7 +118,8 @@ static bool find_spare(const fl_worker *w, const fl_outlay *outlay, fl_ranked_sp
         double left = fl_critical_left(graph) * unit;
         double end = fmax((left + outlay->in_work) / outlay->all, outlay->longest);
         end = fmax(end, top * (double)graph->rank_most * unit);
-        if ((1 + FL_SLOW_MARGIN) * fl_cost_of_any(w, task) + rank.after * unit <= end) {
+        double own = (1 + FL_SLOW_MARGIN) * fl_cost_of_any(w, task);
+        if (fl_cost_finish(0, 0, own, rank.after * unit) <= end) {
             return true;
         }
     }

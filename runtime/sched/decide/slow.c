@@ -125,8 +125,9 @@ fl_worker *fl_slow_receiver(const fl_worker *w, const fl_task *task, uint64_t tu
         if (other == w || !fl_slow_can_take(other, task) || !is_better(w, other)) {
             continue;
         }
-        double end = (waiting(other, task->level) + (task->home != d + 1)) * ns +
-                     fl_missing_haul(other, task).in_ns;
+        /* A task given before counts among the waiting tasks. */
+        double tasks = waiting(other, task->level) + (task->home != d + 1);
+        double end = fl_cost_finish(0, 0, tasks * ns, fl_missing_haul(other, task).in_ns);
         if (end < soonest) {
             soonest = end;
             best = other;

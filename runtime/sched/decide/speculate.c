@@ -53,20 +53,21 @@ static void look_at(const fl_worker *w, fl_worker *victim, fl_backup_candidate *
             /* The ends of the chunk, and of the chunks behind, are unknown. */
             return;
         }
-        end = fmax(end, (double)(piece->since - 1)) + there;
+        end = fl_cost_finish(end, (double)(piece->since - 1), there, 0);
         double due = end;
         end = end < t ? t + (t - end) : end; /* overdue: as long again */
         if (fl_race_state_of(found[i].word) != FL_RACE_ALONE || here == 0) {
             continue;
         }
-        found[i].gain = end - t - here - FL_RESTART_NS;
+        double own = fl_cost_finish(0, 0, here, FL_RESTART_NS);
+        found[i].gain = end - t - own;
         if (found[i].gain > best->gain) {
             found[i].look_at = best->look_at;
             *best = found[i];
         } else if (found[i].gain <= 0) {
             /* The clock counts whole nanoseconds: by then the chunk is over, or a backup run pays.
              */
-            uint64_t at = (uint64_t)ceil(due + here + FL_RESTART_NS) + 1;
+            uint64_t at = (uint64_t)ceil(due + own) + 1;
             best->look_at = at < best->look_at ? at : best->look_at;
         }
     }

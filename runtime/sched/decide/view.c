@@ -102,7 +102,8 @@ void fl_view_charge(const filch_policy_view *view, uint32_t device)
     /* Relaxed: a prediction. */
     do {
         from = at > t ? at : t;
-        double ns = item_ns(view, device, from) + transfer_ns(view, &sched->workers[device]);
+        double ns = fl_cost_finish(0, 0, item_ns(view, device, from),
+                                   transfer_ns(view, &sched->workers[device]));
         until = ns < (double)(FL_TIME_NEVER / 2) ? from + (uint64_t)(ns + 0.5) : FL_TIME_NEVER / 2;
     } while (!fl_cas_relaxed(slot, &at, until));
 }

@@ -62,10 +62,12 @@ static inline double fl_cost_in_flight_mean(const fl_worker *w)
 /* --- Finish --- */
 
 /* Earliest finish time: the item begins when the device is available and the missing bytes have
- * arrived; results are needed `out` later. */
-static inline double fl_cost_finish(double available, double transfer, double exec, double out)
+ * arrived. extra: time beside the item, of a theft, of a dispatch, or until results are where they
+ * are needed. A finish on one device is compared with a finish on another: every rule adds up
+ * here. */
+static inline double fl_cost_finish(double available, double transfer, double exec, double extra)
 {
-    return fmax(available, transfer) + exec + out;
+    return fmax(available, transfer) + exec + extra;
 }
 
 #endif

@@ -54,11 +54,11 @@ void fl_timeline_take(fl_worker *w, uint64_t t, const fl_task *task)
     fl_critical rank = fl_critical_of(task);
     double ns = fmin(fl_cost_of_any(w, task), 0x1p60);
     double after = rank.own > 0 ? rank.after / rank.own * fl_timeline_least(w->sched, task) : 0;
-    uint64_t from = t;
+    double before = 0;
     if (timeline->count >= lanes && timeline->due[timeline->count - lanes].end > t) {
-        from = timeline->due[timeline->count - lanes].end;
+        before = (double)(timeline->due[timeline->count - lanes].end - t);
     }
-    uint64_t end = from + (uint64_t)ns;
+    uint64_t end = t + (uint64_t)fl_cost_finish(before, 0, ns, 0);
     fl_timeline_end due = {end, end + (uint64_t)fmin(fmax(after, 0), 0x1p60)};
     if (timeline->count == FL_TIMELINE_TASKS) {
         --timeline->count;
