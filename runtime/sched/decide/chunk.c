@@ -98,6 +98,12 @@ static double most_grains(const fl_worker *w, const fl_share *share, double ns, 
 
 double fl_chunk_grains(const fl_speed *speed, const fl_chunk_ask *ask)
 {
+    if (ask->first > ask->elsewhere) {
+        return 0;
+    }
+    if (fl_speed_get(speed) == 0 || !(ask->ns > 0)) {
+        return fmax(1, floor(fmin(ask->grains / ask->probes, ask->most)));
+    }
     double ns = fmin(fmax(ask->wanted, ask->least), ask->limit);
     double part = fmin(ns / ask->ns, FL_CHUNK_GROWTH * fl_speed_most_work(speed) / ask->work);
     return fmax(1, floor(fmin(ask->grains * fmin(part, 1), ask->most)));
@@ -114,9 +120,13 @@ uint32_t fl_chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, ui
         /* An exploratory chunk, sizing the next chunk. A single item would leave a GPU mostly idle;
          * a GPU also has capacity for a second exploratory chunk, as the first measurement does not
          * count. */
-        uint32_t probe = w->device->lanes != 0 ? fl_chunk_probe(rest, FL_PROBES_OF_REST) : 1;
-        uint32_t most = w->device->lanes != 0 ? FL_UNSEEN_LEAST : 1;
-        return w->pipeline.in_flight >= most ? 0 : probe;
+        bool has_lanes = w->device->lanes != 0;
+        const fl_chunk_ask ask = {.grains = rest,
+                                  .most = has_lanes ? rest : 1,
+                                  .probes = FL_PROBES_OF_REST,
+                                  .elsewhere = INFINITY};
+        uint32_t most = has_lanes ? FL_UNSEEN_LEAST : 1;
+        return w->pipeline.in_flight >= most ? 0 : (uint32_t)fl_chunk_grains(speed, &ask);
     }
     double work_left = fl_batch_work(w, job, lo, lo + rest);
     double ns_left = work_left * fl_cost_batch_rate(w->sched, job, w->index);
@@ -140,6 +150,7 @@ uint32_t fl_chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, ui
             fmin(FL_CHUNK_FLOOR_FIXED * floor_ns, fmax(until_end / FL_CHUNKS_OF_REST_DEAR, least))),
         .limit = INFINITY,
         .most = most,
+        .elsewhere = INFINITY,
     };
     double grains = fl_chunk_grains(speed, &ask);
     if (share->fill > grains) {

@@ -13,17 +13,14 @@ typedef struct fl_chunk_ask {
     double least;            /* ns: a shorter chunk consists mostly of dispatch */
     double limit;            /* ns: a longer chunk would end after the rest elsewhere */
     double most;             /* grains */
+    double probes;           /* a device of unknown speed explores a part of the rest: one of so
+                                many */
+    double first, elsewhere; /* ns: end of one grain on the device, and of the rest elsewhere */
 } fl_chunk_ask;
 
-/* The chunk rule: grains of a chunk of a device of known speed, at least 1. A chunk is no larger
- * than the speed is known for. */
+/* The chunk rule: grains of a chunk, at least 1. A chunk is no larger than the speed is known for.
+ * 0: the other devices end the rest before the device ends one grain. */
 double fl_chunk_grains(const fl_speed *speed, const fl_chunk_ask *ask);
-
-/* Grains of a chunk that explores a device of unknown speed. */
-static inline uint32_t fl_chunk_probe(uint32_t rest, uint32_t parts)
-{
-    return rest >= parts ? rest / parts : 1;
-}
 
 /* Chunks for which one prediction of the end by all devices stands, as devices may be many. */
 static inline uint32_t fl_chunk_asked_each(const fl_sched *sched)

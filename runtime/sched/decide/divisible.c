@@ -93,25 +93,29 @@ static double least_ns(const fl_worker *w, const fl_rest *rest, double alone, do
 uint32_t fl_piece_size(const fl_worker *w, fl_division *division, const fl_rest *rest)
 {
     const fl_speed *speed = fl_codelet_speed(fl_division_codelet(division), w->index);
-    if (rest->ns_others > 0 && rest->ns_grain + fl_piece_dispatch_ns(w) > rest->ns_others) {
-        return 0;
-    }
-    if (fl_speed_get(speed) == 0 || !(rest->ns_grain > 0)) {
-        return fl_chunk_probe(rest->grains, FL_PIECE_PROBES_OF_REST);
-    }
-    double alone = rest->ns_grain * rest->grains;
+    double alone = fl_speed_get(speed) > 0 ? rest->ns_grain * rest->grains : 0;
     double pieces = fl_piece_memory(w) != 0 ? FL_CHUNKS_OF_REST_DEAR : FL_CHUNKS_OF_REST;
     const fl_chunk_ask ask = {
         .grains = rest->grains,
         .work = rest->work,
         .ns = alone,
-        .wanted = rest->work / ask_rate(w, division) / pieces,
+        .wanted = alone > 0 ? rest->work / ask_rate(w, division) / pieces : 0,
         .least = least_ns(w, rest, alone, fl_speed_fixed(speed)),
         /* Time until the members and the worker have finished together. */
         .limit = rest->ns_others > 0 ? 1 / (1 / rest->ns_others + 1 / alone) : alone,
         .most = rest->grains,
+        .probes = FL_PIECE_PROBES_OF_REST,
+        .first = fl_cost_finish(0, 0, rest->ns_grain, fl_piece_dispatch_ns(w)),
+        .elsewhere = rest->ns_others > 0 ? rest->ns_others : INFINITY,
     };
     return (uint32_t)fl_chunk_grains(speed, &ask);
+}
+
+bool fl_piece_pays(const fl_worker *w, const fl_rest *rest, uint32_t grains)
+{
+    double exec = grains * rest->ns_grain + fl_piece_dispatch_ns(w);
+    return grains != 0 &&
+           (!(rest->ns_others > 0) || fl_cost_finish(0, 0, exec, FL_THEFT_NS) <= rest->ns_others);
 }
 
 /* --- Whether to divide --- */

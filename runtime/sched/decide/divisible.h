@@ -59,6 +59,9 @@ bool fl_piece_may_run(const fl_worker *worker, const filch_codelet *codelet, uin
 fl_rest fl_piece_rest(const fl_worker *worker, const fl_division *division);
 /* Number of grains for the next piece here; 0: the members would finish the whole rest before. */
 uint32_t fl_piece_size(const fl_worker *worker, fl_division *division, const fl_rest *rest);
+/* Whether a worker joins the members for a piece: the piece, with the theft, ends before the
+ * members would finish the whole rest. */
+bool fl_piece_pays(const fl_worker *worker, const fl_rest *rest, uint32_t grains);
 /* Time of the whole task on the worker's device, ns; 0: unknown. */
 double fl_divide_ns(const fl_worker *worker, const fl_task *task);
 /* Whether the worker would divide a task with items: one of its own, or of a closed graph that

@@ -245,8 +245,7 @@ static void weigh(fl_worker *w, fl_division *division, fl_find *best)
     }
     double ns_others = rest.ns_others > 0 ? rest.ns_others : INFINITY;
     uint32_t want = fl_piece_size(w, division, &rest);
-    double here = want * rest.ns_grain + fl_piece_dispatch_ns(w) + FL_THEFT_NS;
-    if (want == 0 || here > ns_others) {
+    if (!fl_piece_pays(w, &rest, want)) {
         /* Joining never pays by the predictions, but the predictions may be wrong. */
         uint64_t at =
             fl_worker_clock(w) +
