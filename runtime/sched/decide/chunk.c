@@ -8,6 +8,7 @@
 #include "sched/model/cost.h"
 #include "sched/model/predict.h"
 #include "sched/worker/device.h"
+#include "sched/worker/others.h"
 #include "sched/worker/tuning.h"
 
 /* Returns the number of grains that fill the device, where fewer grains would take as long. The
@@ -27,19 +28,6 @@ static double filling(const fl_worker *w, const filch_job *job, uint32_t rest)
     }
     double fair = own > 0 ? ceil(left * own / all) : rest;
     return fmin(fl_job_share(job, w->index)->fill, fmin(fair, rest));
-}
-
-/* Tells whether a second device could take a part of the rest. */
-static bool has_thieves(const fl_worker *w, const filch_job *job)
-{
-    bool may = w->sched->policy != FILCH_POLICY_STATIC;
-    for (uint32_t d = 0; d < w->sched->count && may; ++d) {
-        if (d != w->index && fl_devices_have(fl_batch_devices(job->batch), d) &&
-            !fl_worker_is_offline(&w->sched->workers[d])) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Predicts the time until the devices of known speed complete the rest, ns. Devices end at about
@@ -132,8 +120,9 @@ uint32_t fl_chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, ui
     double ns_left = work_left * fl_cost_batch_rate(w->sched, job, w->index);
     double dispatch = fl_worker_dispatch_ns(w);
     /* Thieves share the rest, so the time of all devices counts. */
-    double until_end =
-        has_thieves(w, job) ? fmin(ns_left, ns_until_end(w, job, work_left / rest)) : ns_left;
+    double until_end = fl_others_can_batch(w, job, FL_OTHERS_PRESENT)
+                           ? fmin(ns_left, ns_until_end(w, job, work_left / rest))
+                           : ns_left;
     double floor_ns = fl_speed_floor(speed), least = FL_CHUNK_LEAST_FIXED * floor_ns;
     double most = most_grains(w, share, ns_left / rest, floor_ns);
     if (most == 0) {
@@ -160,7 +149,7 @@ uint32_t fl_chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, ui
         grains -= fmod(grains, share->quantum);
     }
     double ns = grains / (double)rest * ns_left;
-    if ((double)rest < near_end(w) * grains && has_thieves(w, job)) {
+    if ((double)rest < near_end(w) * grains && fl_others_can_batch(w, job, FL_OTHERS_PRESENT)) {
         double all_left = ask_end(w, job, work_left / rest);
         bool is_near = speed->filled < FL_TRUSTED || all_left < near_end(w) * ns;
         uint32_t lanes = w->device->lanes > 1 ? w->device->lanes : 1;

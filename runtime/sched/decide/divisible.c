@@ -5,9 +5,11 @@
 
 #include "sched/account/rated.h"
 #include "sched/decide/chunk.h"
+#include "sched/decide/steal.h"
 #include "sched/model/cost.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
+#include "sched/worker/others.h"
 #include "sched/worker/tuning.h"
 
 double fl_piece_dispatch_ns(const fl_worker *w)
@@ -115,21 +117,15 @@ bool fl_piece_pays(const fl_worker *w, const fl_rest *rest, uint32_t grains)
 {
     double exec = grains * rest->ns_grain + fl_piece_dispatch_ns(w);
     return grains != 0 &&
-           (!(rest->ns_others > 0) || fl_cost_finish(0, 0, exec, FL_THEFT_NS) <= rest->ns_others);
+           (!(rest->ns_others > 0) || fl_theft_pays(0, 0, exec, FL_THEFT_NS, rest->ns_others));
 }
 
 /* --- Whether to divide --- */
 
-static bool has_others(const fl_worker *w, const fl_task *task)
+static bool has_our_memory(const fl_worker *w, const fl_worker *other, const fl_task *task)
 {
-    const fl_sched *sched = w->sched;
-    for (uint32_t d = 0; d < sched->count; ++d) {
-        if (d != w->index &&
-            fl_piece_may_run(&sched->workers[d], task->codelet, fl_piece_memory(w))) {
-            return true;
-        }
-    }
-    return false;
+    (void)task;
+    return fl_piece_memory(other) == fl_piece_memory(w);
 }
 
 double fl_divide_ns(const fl_worker *w, const fl_task *task)
@@ -146,5 +142,6 @@ bool fl_divide_is_due(const fl_worker *w, const fl_task *task)
     return fl_divides(w) && !task->commutes && !task->reduces && fl_task_items(task)->grains >= 2 &&
            work > 0 && isfinite(work) &&
            (ns == 0 || ns >= 2 * FL_PIECE_DISPATCHES * fl_piece_dispatch_ns(w)) &&
-           (fl_piece_memory(w) == 0 || fl_task_scratch(task) == 0) && has_others(w, task);
+           (fl_piece_memory(w) == 0 || fl_task_scratch(task) == 0) &&
+           fl_other_for(w->sched, w, task, FL_OTHERS_ONLINE, 0, has_our_memory) != NULL;
 }

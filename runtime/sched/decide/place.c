@@ -5,6 +5,7 @@
 #include "sched/model/transfer.h"
 #include "sched/worker/device.h"
 #include "sched/worker/graph_part.h"
+#include "sched/worker/others.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
@@ -259,6 +260,13 @@ static bool is_worth_waking(const fl_worker *w, double price, double *owed_ns)
     return true;
 }
 
+static bool is_awake(const fl_worker *w, const fl_worker *other, const fl_task *task)
+{
+    (void)w;
+    (void)task;
+    return fl_load_relaxed(&other->queues.state) != FL_WORKER_ASLEEP; /* an estimate */
+}
+
 uint32_t fl_place_target(const fl_sched *sched, const fl_task *task, uint32_t target,
                          double *owed_ns)
 {
@@ -272,15 +280,10 @@ uint32_t fl_place_target(const fl_sched *sched, const fl_task *task, uint32_t ta
     *owed_ns += mean;
     bool is_enough = *owed_ns >= FL_WAKE_UP_NS;
     *owed_ns = is_enough ? 0 : *owed_ns;
-    for (uint32_t i = 1; i < sched->count && !is_enough; ++i) {
-        uint32_t other = (target + i) % sched->count;
-        const fl_worker *w = &sched->workers[other];
-        if (fl_load_relaxed(&w->queues.state) != FL_WORKER_ASLEEP && !fl_worker_is_unavailable(w) &&
-            fl_worker_can_run(w, task)) {
-            return other;
-        }
-    }
-    return target;
+    const fl_worker *other = !is_enough ? fl_other_for(sched, &sched->workers[target], task,
+                                                       FL_OTHERS_ONLINE, target + 1, is_awake)
+                                        : NULL;
+    return other != NULL ? other->index : target;
 }
 
 fl_worker *fl_place_receiver(const fl_worker *w, const fl_task *task, double *owed_ns)

@@ -8,6 +8,7 @@
 #include "sched/model/missing.h"
 #include "sched/model/slowness.h"
 #include "sched/worker/device.h"
+#include "sched/worker/others.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
@@ -31,13 +32,19 @@ static double waiting(const fl_worker *w, uint32_t level)
     return (double)entries + fl_load_relaxed(&w->theft.slow.given);
 }
 
+/* Tells whether a second device, with a memory of its own, could run the task. */
+static bool can_take(const fl_worker *w, const fl_worker *other, const fl_task *task)
+{
+    return fl_worker_computes(other) && fl_other_can(w, other, task, FL_OTHERS_ONLINE);
+}
+
 static fl_rivals find_rivals(const fl_worker *w, const fl_task *task)
 {
     const fl_sched *sched = w->sched;
     fl_rivals rivals = {.ahead = waiting(w, task->level)};
     for (uint32_t d = 0; d < sched->count; ++d) {
         const fl_worker *other = &sched->workers[d];
-        double ns = other != w && fl_slow_can_take(other, task) ? fl_cost_of_task(other, task) : 0;
+        double ns = can_take(w, other, task) ? fl_cost_of_task(other, task) : 0;
         if (ns > 0) {
             rivals.least = rivals.least > 0 ? fmin(rivals.least, ns) : ns;
             rivals.rate += 1 / ns;
@@ -122,7 +129,7 @@ fl_worker *fl_slow_receiver(const fl_worker *w, const fl_task *task, uint64_t tu
         uint32_t d = (uint32_t)((turn + i) % sched->count);
         fl_worker *other = &sched->workers[d];
         double ns = fl_cost_of_task(other, task);
-        if (other == w || !fl_slow_can_take(other, task) || !is_better(w, other)) {
+        if (!can_take(w, other, task) || !is_better(w, other)) {
             continue;
         }
         /* A task given before counts among the waiting tasks. */

@@ -115,7 +115,7 @@ static bool may_try(const fl_worker *w, const fl_steal_candidate *candidate, dou
         /* Tasks: only from deques, since a graph's roots are not known individually here. */
         double once = w->theft.explore.best;
         return candidate->slot == FL_ACTIVE_SLOTS && once > 0 &&
-               fl_cost_finish(0, 0, once, FL_THEFT_NS) < candidate->ns_left &&
+               fl_theft_pays(0, 0, once, FL_THEFT_NS, candidate->ns_left) &&
                fl_explore_is_due(w, fl_worker_mean_ns(w));
     }
     double score = w->sched->scores[w->index], best = fl_speed_best(candidate->speed);
@@ -124,7 +124,7 @@ static bool may_try(const fl_worker *w, const fl_steal_candidate *candidate, dou
     double as_once = ns_piece * best / fl_speed_get(candidate->speed);
     double hope =
         best > 0 ? fmin(as_once, by_score / candidate->entries) : by_score / candidate->entries;
-    return fl_cost_finish(0, 0, hope, FL_THEFT_NS) < candidate->ns_left &&
+    return fl_theft_pays(0, 0, hope, FL_THEFT_NS, candidate->ns_left) &&
            fl_speed_probe_is_due(candidate->speed, ns_piece, fl_worker_clock(w));
 }
 
@@ -145,7 +145,7 @@ static double theft_ns(const fl_worker *w, const fl_worker *victim)
  * a theft are better left together. ns_piece, ns_left: times without the theft. */
 static bool may_wait_for_held(const fl_worker *w, double ns_piece, double ns_left)
 {
-    return w->sched->keeps_holders && ns_piece < ns_left &&
+    return w->sched->keeps_holders && fl_theft_pays(0, 0, ns_piece, 0, ns_left) &&
            FL_STEAL_LONG * ns_piece > w->theft.theft_ns;
 }
 
@@ -164,8 +164,8 @@ fl_steal_choice fl_steal_compare(const fl_worker *w, const fl_steal_candidate *b
      * remaining time. */
     const fl_worker *victim = &w->sched->workers[candidate->victim];
     double ns_piece = candidate->ns_thief / candidate->entries + candidate->ns_fixed;
-    if (fl_cost_finish(fl_cost_in_flight_mean(w), 0, ns_piece, theft_ns(w, victim)) <
-        candidate->ns_left) {
+    if (fl_theft_pays(fl_cost_in_flight_mean(w), 0, ns_piece, theft_ns(w, victim),
+                      candidate->ns_left)) {
         return FL_STEAL_PREFER;
     }
     if (best->entries == 0 && may_try(w, candidate, ns_piece)) {
@@ -188,11 +188,11 @@ static fl_steal_verdict weigh(const fl_worker *w, const fl_steal_candidate *cand
                               double ns_piece)
 {
     double bring = fmax(candidate->ns_bring, 0);
-    double without = fl_cost_finish(fl_cost_in_flight_mean(w), 0, ns_piece, FL_THEFT_NS);
-    double with = fl_cost_finish(fl_cost_in_flight_mean(w), bring, ns_piece, FL_THEFT_NS);
-    return (fl_steal_verdict){bring == 0 || with < candidate->ns_left,
-                              without < candidate->ns_left ? FL_REFUSED_DEAR : FL_REFUSED_HELD,
-                              candidate->ns_left};
+    double left = candidate->ns_left;
+    bool is_dear = fl_theft_pays(fl_cost_in_flight_mean(w), 0, ns_piece, FL_THEFT_NS, left);
+    bool pays = fl_theft_pays(fl_cost_in_flight_mean(w), bring, ns_piece, FL_THEFT_NS, left);
+    return (fl_steal_verdict){bring == 0 || pays, is_dear ? FL_REFUSED_DEAR : FL_REFUSED_HELD,
+                              left};
 }
 
 fl_steal_verdict fl_steal_weigh_range(const fl_worker *w, fl_steal_candidate *candidate,
@@ -257,8 +257,7 @@ fl_steal_inbox fl_steal_of_inbox(const fl_worker *w, const fl_worker *victim)
     if (theirs == 0) {
         return (fl_steal_inbox){0};
     }
-    if (away > 0 &&
-        fl_cost_finish(0, 0, own + way, theft_ns(w, victim)) < fl_cost_finish(away, 0, theirs, 0)) {
+    if (away > 0 && fl_theft_pays(0, 0, own + way, theft_ns(w, victim), away + theirs)) {
         return (fl_steal_inbox){.price = way};
     }
     if (away > 0 && may_wait_for_held(w, own + way, (1 + FL_STEAL_HALF_DONE) * theirs)) {

@@ -6,6 +6,7 @@
 #ifndef FL_SCHED_DECIDE_STEAL_H
 #define FL_SCHED_DECIDE_STEAL_H
 
+#include "sched/model/cost.h"
 #include "sched/model/missing.h"
 #include "sched/model/speed.h"
 #include "sched/worker/sched.h"
@@ -41,6 +42,14 @@ fl_steal_candidate fl_steal_of_range(const fl_worker *worker, const filch_job *j
                                      uint32_t lo, uint32_t hi, bool is_left);
 
 /* --- Choice --- */
+
+/* The rule of steal throttling: the thief, available after ns, ends a piece, with missing data and
+ * the theft, before the victim ends the rest. */
+static inline bool fl_theft_pays(double available, double bring, double piece, double theft,
+                                 double ns_left)
+{
+    return fl_cost_finish(available, bring, piece, theft) < ns_left;
+}
 
 typedef enum fl_steal_choice {
     FL_STEAL_IGNORE, /* the best candidate so far has more time left */

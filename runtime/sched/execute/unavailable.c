@@ -242,7 +242,7 @@ static bool settle_range(fl_worker *w, filch_job *job)
         }
         return false;
     }
-    if (!is_cancelled && !is_bound(w) && fl_others_can_batch(w, job)) {
+    if (!is_cancelled && !is_bound(w) && fl_others_can_batch(w, job, FL_OTHERS_GOOD)) {
         return fl_pieces_rest(w, job) != 0;
     }
     while (fl_pieces_take_any(w, job, &lo, &hi)) {
@@ -458,7 +458,7 @@ bool fl_full_leave(fl_worker *w, const fl_item *item)
 {
     filch_job *job = item->job;
     fl_share *share = fl_job_share(job, w->index);
-    if (!fl_others_can_batch(w, job)) {
+    if (!fl_others_can_batch(w, job, FL_OTHERS_GOOD)) {
         return false;
     }
     /* The job may be over as soon as a second worker has the chunk. */

@@ -44,6 +44,12 @@ void fl_slow_init(fl_sched *sched)
     }
 }
 
+/* Whether the device, with a memory of its own, may take the task. */
+static bool can_take(const fl_worker *w, const fl_task *task)
+{
+    return fl_worker_computes(w) && !fl_worker_is_unavailable(w) && fl_worker_can_run(w, task);
+}
+
 void fl_slow_learn(fl_worker *w, const fl_task *task)
 {
     const fl_sched *sched = w->sched;
@@ -54,9 +60,8 @@ void fl_slow_learn(fl_worker *w, const fl_task *task)
         return;
     }
     for (uint32_t d = 0; d < sched->count; ++d) {
-        double ns = fl_slow_can_take(&sched->workers[d], task)
-                        ? fl_cost_of_task(&sched->workers[d], task)
-                        : 0;
+        double ns =
+            can_take(&sched->workers[d], task) ? fl_cost_of_task(&sched->workers[d], task) : 0;
         least = ns > 0 ? fmin(least, ns) : least;
     }
     if (!(own >= least)) {

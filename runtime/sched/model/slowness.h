@@ -10,12 +10,6 @@ void fl_slow_init(fl_sched *sched);
 /* Updates what is known of the worker's device after a timed task. */
 void fl_slow_learn(fl_worker *worker, const fl_task *task);
 
-/* Whether the device, with a memory of its own, may take the task. */
-static inline bool fl_slow_can_take(const fl_worker *w, const fl_task *task)
-{
-    return fl_worker_computes(w) && !fl_worker_is_unavailable(w) && fl_worker_can_run(w, task);
-}
-
 /* Time of a task over the time on the fastest device. */
 static inline double fl_slow_times(const fl_worker *w)
 {
