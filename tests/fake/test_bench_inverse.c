@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "count.h"
 #include "fakecuda.h"
 #include "offload/gpu.h"
 #include "offload/vendor.h"
@@ -208,6 +209,8 @@ static void inverses_are_right(void **state)
 static void large_inverses_are_right(void **state)
 {
     (void)state;
+    if (TEST_SEEKS_RACES)
+        skip(); /* as the smaller ones, at length */
     for (size_t p = 0; p < 2; p++) {
         bed b;
         begin(&b, precisions[p]);
