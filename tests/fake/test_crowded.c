@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "base/thread.h"
+#include "count.h"
 #include "fake.h"
 #include "make.h"
 #include "memory/tiles/replica.h"
@@ -291,7 +292,7 @@ static void what_has_lost_its_home_makes_room(void **state)
 
 /* --- Moved --- */
 
-enum { ROUNDS = 100, PIECES = 192, PIECE = 64 };
+enum { ROUNDS = TEST_ROUNDS(100), PIECES = 192, PIECE = 64 };
 
 typedef struct sender {
     filch_data *data;

@@ -11,12 +11,13 @@
 #include <stdio.h>
 
 #include "base/thread.h"
+#include "count.h"
 #include "random.h"
 
 #define N 8192
 #include "jobs.h"
 
-enum { HANDLES = 12, STEPS = 30, ROUNDS = 12, SUMMANDS = 30 };
+enum { HANDLES = 12, STEPS = 30, ROUNDS = TEST_ROUNDS(12), SUMMANDS = 30 };
 
 #define ENTRIES "FAKECUBIN arch=90 entry=zero,plus,bump,raise"
 

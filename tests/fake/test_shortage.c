@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
+#include "count.h"
 #include "random.h"
 
 #define N 32768 /* elements of a vector, of 256 KiB in all */
@@ -387,11 +388,7 @@ static void run_unlike(uint64_t seed, const char *devices, bool is_open, bool ha
     stop();
 }
 
-#ifdef __SANITIZE_THREAD__
-enum { SEEDS = 8 }; /* two seconds each */
-#else
-enum { SEEDS = 20 };
-#endif
+enum { SEEDS = TEST_ROUNDS(20) };
 
 static void tasks_run_where_they_fit(void **state)
 {

@@ -21,6 +21,7 @@
 #include "backend/cuda/queue/stage.h"
 #include "base/clock.h"
 #include "bench.h"
+#include "count.h"
 #include "fake.h"
 #include "fakecuda.h"
 #include "filch/filch.h"
@@ -565,7 +566,7 @@ static void later_copies_are_reached_later(void **state)
         uint8_t *from = malloc(BYTES), *to = calloc(1, BYTES), small[100] = {0};
         memset(from, 42, BYTES);
         bench_await(&b, bench_put(&b, from, 0, BYTES, true));
-        for (int round = 0; round < 50; round++) {
+        for (int round = 0; round < TEST_ROUNDS(50); round++) {
             memset(to, 0, BYTES);
             fl_marker large = bench_put(&b, to, 0, BYTES, false);
             fl_marker after = bench_put(&b, small, 0, sizeof small, false);
@@ -596,7 +597,7 @@ static void the_last_copy_to_some_bytes_wins(void **state)
             from[i] = (uint8_t)(fl_random_next(&random) >> 40);
         bench_await(&b, bench_put(&b, from, 0, (size_t)2 * BYTES, true));
         memset(wanted, 0, BYTES);
-        for (int round = 0; round < 10; round++) {
+        for (int round = 0; round < TEST_ROUNDS(10); round++) {
             fl_marker last = 0;
             for (int k = 0; k < COPIES; k++) {
                 size_t bytes =
@@ -898,7 +899,7 @@ static void nothing_lands_after_a_loss(void **state)
 /* Who is told of the loss may take the buffer away: landings that had begun are over. */
 static void landings_are_over_when_the_loss_is_told(void **state)
 {
-    enum { BYTES = 8 * 1024 * 1024, ROUNDS = 60 };
+    enum { BYTES = 8 * 1024 * 1024, ROUNDS = TEST_ROUNDS(60) };
     fl_random random;
     int losses = 0;
     (void)state;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "count.h"
 #include "graph/build/graph.h"
 #include "make.h"
 #include "random.h"
@@ -23,7 +24,7 @@ enum {
     SUMS = 3,
     TASKS = 60,
     RUNS = 3,
-    CASES = 16
+    CASES = TEST_ROUNDS(16)
 };
 
 #define IMAGE "FAKECUBIN arch=90 entry=fold,stir,put,add,zero,gather"
