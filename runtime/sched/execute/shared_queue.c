@@ -364,7 +364,9 @@ bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict,
     if (fl_shared_find(&shared->tasks, w, fl_may_run_of, job, &spot) ||
         (!is_strict && !fl_worker_is_offline(w) &&
          fl_shared_find(&shared->tasks, w, fl_may_run_waiting, NULL, &spot))) {
-        task = take_for(w, now(w->sched), true, spot);
+        uint64_t t = now(w->sched);
+        fl_timeline_survey(w, t, fl_task_of_link(spot.link));
+        task = take_for(w, t, true, spot);
     }
     set_waiting(shared, w->index, task == NULL);
     fl_mutex_unlock(&shared->lock);
