@@ -88,9 +88,8 @@ struct fl_task {
     float rank;    /* longest path to an exit; user's priority in a caller-ordered graph */
     uint16_t home; /* preferred device + 1, or 0 */
     /* Owned by the worker that claimed the task. */
-    uint16_t moves : 15;      /* devices without capacity that the task moved on from */
-    uint16_t is_poisoned : 1; /* valid in a claimed queue: the task is to be skipped */
-    uint32_t order;           /* position in the graph, from 0 */
+    uint16_t moves; /* devices without capacity that the task moved on from */
+    uint32_t order; /* position in the graph, from 0 */
     /* Members used where cores share a memory. main_access names the main tile: the largest written
      * tile, or the largest tile if far larger than every written tile. mates has a bit for each
      * mate of the main tile among the first eight accesses. Mates are the main tile itself and
@@ -99,6 +98,9 @@ struct fl_task {
     uint32_t bytes;
     uint8_t main_access;
     uint8_t mates;
+    /* Owned by the worker that claimed the task. A byte of its own: workers with parts of a divided
+     * task write it beside readers of `moves`. */
+    bool is_poisoned; /* valid in a claimed queue: the task is to be skipped */
 };
 
 /* Extra data of a commuting or reducing access. A task with such accesses has an array of extras

@@ -91,6 +91,7 @@ static fl_division *prepare(fl_worker *w, fl_task *task)
     fl_items *items = fl_task_items(task);
     fl_division *division = fl_divide_is_due(w, task) ? find_free(w) : NULL;
     if (division != NULL) {
+        task->moves = 0; /* a divided task moves no more, and its members only read the count */
         fl_division_prepare(division,
                             &(fl_division_about){.task = (uintptr_t)task,
                                                  .codelet = (uintptr_t)task->codelet,
