@@ -139,6 +139,7 @@ uint32_t fl_chunk_size(const fl_worker *w, const filch_job *job, uint32_t lo, ui
             fmin(FL_CHUNK_FLOOR_FIXED * floor_ns, fmax(until_end / FL_CHUNKS_OF_REST_DEAR, least))),
         .limit = INFINITY,
         .most = most,
+        .probes = 1, /* a rest that takes no time is one chunk */
         .elsewhere = INFINITY,
     };
     double grains = fl_chunk_grains(speed, &ask);
