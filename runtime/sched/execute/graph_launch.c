@@ -381,11 +381,11 @@ bool fl_graph_launch_pick(fl_worker *w, filch_job *job, fl_item *item)
     }
     /* Relaxed: written by the worker, no order needed. */
     double ns = fl_worker_mean_ns(w);
-    int64_t first = w->sched->core->settings.replay;
-    first = first == OWN_CHOICE ? FL_GRAPH_FIRST : first;
+    int64_t named = w->sched->core->settings.replay;
+    int64_t first = named == OWN_CHOICE ? FL_GRAPH_FIRST : named;
     history->is_launched = false;
-    if (++history->runs < first + history->rest || first == 0 || ns > FL_GRAPH_LONGEST_NS ||
-        fl_trace_of(w) != NULL) {
+    if (++history->runs < first + history->rest || first == 0 ||
+        (named == OWN_CHOICE && ns > FL_GRAPH_LONGEST_NS) || fl_trace_of(w) != NULL) {
         return false;
     }
     if (has_lost(w, graph)) {
