@@ -176,6 +176,31 @@ static void test_slowdown(void **state)
     }
 }
 
+/* --- Work that is declared as nothing --- */
+
+/* All but the first items. */
+static double work_but_first(const filch_call *call)
+{
+    uint64_t lo = call->lo < 10 ? 10 : call->lo;
+    return call->hi > lo ? (double)(call->hi - lo) : 0;
+}
+
+/* A batch of nothing but items without work ends, on devices of known speed, too. */
+static void test_no_work(void **state)
+{
+    (void)state;
+    static const sim_kind kinds[] = {{1e9, 0, OVERHEAD_US, 3, 0}};
+    static const uint64_t sizes[] = {1, 1000000, 1, 10};
+    sim_world world;
+    sim_open(&world, kinds, 1, BENCH_POLICY_STEAL);
+    filch_codelet *codelet = sim_codelet(&world, NULL, work_but_first, NULL);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+        sim_batch(&world, codelet, sizes[i], 0, &outcome);
+        check_counts(&world, sizes[i]);
+    }
+    sim_close(&world);
+}
+
 /* --- Kernels that do not fill their device --- */
 
 static const double unfilled[] = {1.68e6, 0.46e6, 0.16e6}; /* items a second */
@@ -461,7 +486,7 @@ int main(void)
         cmocka_unit_test(test_undeclared_ramp),  cmocka_unit_test(test_stolen_spans),
         cmocka_unit_test(test_hold_off),         cmocka_unit_test(test_device_counts),
         cmocka_unit_test(test_many_items),       cmocka_unit_test(test_determinism),
-        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_resume),           cmocka_unit_test(test_no_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
