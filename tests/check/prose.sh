@@ -2,8 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Comments of the library name things: at most 75 pronouns and relatives in 1,000 words, and at most 8 % of
 # comments begin with a preposition, a relative or a pronoun. Comments of fewer than three words do not
-# count.
+# count. The map of the code and the page of a room have at most 600 words each.
 set -euo pipefail
+for page in docs/architecture.md docs/rooms/*.md; do
+    words=$(wc -w <"$page")
+    [ "$words" -le 600 ] || { echo "$page: $words words, above 600" >&2; exit 1; }
+done
 find runtime include \( -name '*.c' -o -name '*.h' \) -print0 | sort -z | xargs -0 awk '
 BEGIN {
     split("it its itself they them their theirs this that these those which who whom whose what whatever " \
