@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locality window: the order of ready tasks where tiles have to be brought to the device. The task
+/* Locality: the order of ready tasks where tiles have to be brought to the device. The task
  * with the fewest missing bytes comes first. In the order of readiness, every task may bring tiles
  * of its own while other tasks could run. Where memory is too small for all tiles, the order of
  * readiness may bring every tile anew in every round: a needed tile left just before. So a worker
- * of a device with memory of its own keeps ready tasks from ranges and deques, hidden from other
- * workers. The worker chooses among the tasks of the highest level.
+ * of a device with memory of its own keeps ready tasks from ranges and deques in a window
+ * (execute/window.c), hidden from other workers, and chooses among the tasks of the highest level.
  *
  * The worker chooses the task with the fewest missing bytes, and the oldest among equals. Among
  * several tasks with nothing missing, the choice depends on the state:
@@ -26,7 +26,6 @@
 #include "sched/decide/depth.h"
 #include "sched/decide/slow.h"
 #include "sched/model/missing.h"
-#include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
@@ -62,51 +61,25 @@ static uint64_t weigh(fl_lack found)
     return found.bytes != 0 ? found.bytes * 2 : found.is_coming;
 }
 
-/* Tells whether tiles have to be brought, or memory is short. */
-static bool chooses(const fl_worker *w)
+bool fl_locality_chooses(const fl_worker *w)
 {
     return w->offload != NULL && (w->offload->choosy | w->offload->pressed) != 0;
 }
 
+bool fl_locality_lacks(const fl_worker *w, const fl_task *task)
+{
+    return weigh(fl_missing_of_task(w, task)) > 1;
+}
+
 bool fl_locality_keeps(const fl_worker *w, const fl_task *task)
 {
-    return chooses(w) && (w->offload->pressed != 0 || weigh(fl_missing_of_task(w, task)) > 1);
-}
-
-static void count_down(uint32_t *count, bool again, uint32_t from)
-{
-    *count = again ? from : *count != 0 ? *count - 1 : 0;
-}
-
-bool fl_locality_expect(fl_worker *w, const fl_task *task)
-{
-    fl_offload *offload = w->offload;
-    double ns = fl_worker_mean_ns(w); /* relaxed: the worker's own */
-    /* Finding missing tiles takes about as long as a short item. Before the first item is over, the
-     * item's copies are the only information. */
-    bool is_worth = (ns > FL_SHORT_NS || ns == 0) && weigh(fl_missing_of_task(w, task)) > 1;
-    count_down(&offload->choosy, is_worth, FL_LOCALITY_RECENT);
-    return chooses(w);
+    return fl_locality_chooses(w) && (w->offload->pressed != 0 || fl_locality_lacks(w, task));
 }
 
 bool fl_locality_is_new(const fl_worker *w)
 {
     return w->offload != NULL && w->device->place != 0 && w->offload->window_count == 0 &&
-           !chooses(w) && fl_worker_mean_ns(w) == 0; /* relaxed: own value */
-}
-
-void fl_locality_note(fl_worker *w)
-{
-    fl_offload *offload = w->offload;
-    uint64_t evicted =
-        fl_load_relaxed(&w->sched->core->places->residents[w->device->place].evicted);
-    count_down(&offload->pressed, evicted != offload->evicted, FL_LOCALITY_RECENT);
-    if (chooses(w)) {
-        bool hauls = fl_flow_in(w->sched->core->places, w->device->place) != 0;
-        count_down(&offload->host_copies, hauls, FL_LOCALITY_HAULS);
-    }
-    offload->window_lacks = offload->window_lacks || evicted != offload->evicted;
-    offload->evicted = evicted;
+           !fl_locality_chooses(w) && fl_worker_mean_ns(w) == 0; /* relaxed: own value */
 }
 
 /* --- Keeping --- */
@@ -114,7 +87,7 @@ void fl_locality_note(fl_worker *w)
 uint32_t fl_locality_room(const fl_worker *w, uint32_t rest)
 {
     const fl_offload *offload = w->offload;
-    if (!chooses(w) || offload->window_count >= FEW_LEFT || fl_slow_is_on(w)) {
+    if (!fl_locality_chooses(w) || offload->window_count >= FEW_LEFT || fl_slow_is_on(w)) {
         return 1;
     }
     /* Relaxed: a guess. */
@@ -123,91 +96,7 @@ uint32_t fl_locality_room(const fl_worker *w, uint32_t rest)
     return rest < 1 ? 1 : rest < room ? rest : room;
 }
 
-static void add(fl_offload *offload, fl_local_task near)
-{
-    offload->window_lacks = true;
-    offload->window[offload->window_count++] = near;
-}
-
-void fl_locality_add(fl_worker *w, fl_task *task)
-{
-    add(w->offload, (fl_local_task){.task = task});
-}
-
-/* Makes the worker the owner of a hinted task. Where hints are mailed, an entry may be stale, or be
- * claimed by a second worker at any time: the worker claims the task at once. Elsewhere the entry
- * is the only hint to the task, and the task may return to a deque. */
-static bool own(const fl_worker *w, uint64_t hint, fl_local_task *near)
-{
-    near->is_claimed = w->sched->mails;
-    near->task = fl_hint_task(hint);
-    return !near->is_claimed || fl_ready_claim(w->sched, hint, &near->task, &near->is_poisoned);
-}
-
-/* Takes a ready task of the worker, from then on owned by the worker alone. False: no ready task.
- */
-static bool unqueue(fl_worker *w, fl_local_task *near)
-{
-    uint64_t hint;
-    *near = (fl_local_task){.task = w->ready.next_task};
-    w->ready.next_task = NULL;
-    if (near->task != NULL) {
-        return true;
-    }
-    while (fl_ready_take_hint(w, &hint)) {
-        if (own(w, hint, near)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Returns the level of the next ready task, or more; below 0: no ready task. */
-static int next_level(const fl_worker *w)
-{
-    int queued = w->ready.mask != 0 ? (int)fl_ready_top(w) : -1;
-    int next = w->ready.next_task != NULL ? w->ready.next_task->level : -1;
-    return fl_inbox_is_empty(&w->queues.inbox) ? (next > queued ? next : queued) : FL_LEVELS;
-}
-
-/* Returns kept tasks to the queues visible to other workers, except for a few. The worker keeps
- * claimed tasks, and tasks with tiles fetched ahead. A copy may be on the way from memory returning
- * to the caller at the job's end; the worker then has to wait for the copy, and keeps the task. */
-static void give_back(fl_worker *w)
-{
-    fl_offload *offload = w->offload;
-    uint32_t kept = 0, left = offload->window_count;
-    bool is_coming = !w->device->backend->lane->is_past(w->device, offload->fetched[0]);
-    for (uint32_t i = 0; i < offload->window_count; ++i, --left) {
-        fl_local_task *near = &offload->window[i];
-        bool is_bound =
-            near->is_claimed || (near->is_fetched && (is_coming || kept < FL_LOCALITY_KEPT_FEW));
-        if (is_bound || kept + left <= FL_LOCALITY_KEPT_FEW) {
-            offload->window[kept++] = *near;
-        } else {
-            fl_ready_push(w, near->task);
-        }
-    }
-    offload->window_count = kept;
-}
-
-void fl_locality_share(fl_worker *w)
-{
-    /* Relaxed: a guess. */
-    if (w->offload->window_count > FL_LOCALITY_KEPT_FEW &&
-        fl_load_relaxed(&w->sched->hungry) != 0) {
-        give_back(w);
-    }
-}
-
-/* Tells whether the next task is in a queue visible to other workers, and has to be claimed. */
-static bool is_shared(const fl_worker *w)
-{
-    return w->sched->mails && w->ready.next_task == NULL && fl_inbox_is_empty(&w->queues.inbox);
-}
-
-/* Returns the largest number of kept tasks. */
-static uint32_t most_kept(const fl_worker *w)
+uint32_t fl_locality_most(const fl_worker *w)
 {
     if (w->sched->count == 1) {
         return FL_LOCALITY_WINDOW;
@@ -222,29 +111,6 @@ static uint32_t most_kept(const fl_worker *w)
     return w->offload->host_copies != 0 ? FL_LOCALITY_KEPT : FL_LOCALITY_KEPT_FEW;
 }
 
-bool fl_locality_gather(fl_worker *w)
-{
-    fl_offload *offload = w->offload;
-    fl_local_task near;
-    if (!chooses(w) || w->device->place == 0) {
-        return false;
-    }
-    uint32_t most = most_kept(w), few = most < FL_LOCALITY_KEPT_FEW ? most : FL_LOCALITY_KEPT_FEW;
-    fl_locality_share(w);
-    /* Highest level of the kept tasks; a task of a higher level precedes every kept task. */
-    int level = -1;
-    for (uint32_t i = 0; i < offload->window_count; ++i) {
-        level = offload->window[i].task->level > level ? offload->window[i].task->level : level;
-    }
-    while (offload->window_count < FL_LOCALITY_WINDOW &&
-           (offload->window_count < (is_shared(w) ? few : most) || next_level(w) > level) &&
-           unqueue(w, &near)) {
-        level = near.task->level > level ? near.task->level : level;
-        add(offload, near);
-    }
-    return offload->window_count != 0;
-}
-
 /* --- Choosing --- */
 
 /* Tells whether `task` is chosen before `before`, an older task. The tasks are of equal level, and
@@ -256,9 +122,7 @@ static bool is_sooner(const fl_worker *w, const fl_task *task, const fl_task *be
     return offload->pressed == 0 && (!is_by_rank || task->rank >= before->rank);
 }
 
-/* Returns the index of the task to choose; window_count: no task. *least: weight of the task's
- * missing tiles. */
-static uint32_t choose(const fl_worker *w, uint64_t *least)
+uint32_t fl_locality_choose(const fl_worker *w, uint64_t *least)
 {
     const fl_offload *offload = w->offload;
     uint32_t best = offload->window_count;
@@ -279,32 +143,16 @@ static uint32_t choose(const fl_worker *w, uint64_t *least)
     return best;
 }
 
-void fl_locality_take(fl_worker *w, fl_item *item)
-{
-    fl_offload *offload = w->offload;
-    uint64_t least;
-    uint32_t best = choose(w, &least);
-    item->task = offload->window[best].task;
-    item->is_claimed = offload->window[best].is_claimed;
-    item->skip = offload->window[best].is_poisoned;
-    item->is_graph = false;
-    /* Present tiles may have left in the meantime. */
-    offload->window_lacks = true;
-    --offload->window_count;
-    for (uint32_t i = best; i < offload->window_count; ++i) { /* in order of arrival */
-        offload->window[i] = offload->window[i + 1];
-    }
-}
-
-bool fl_locality_waits(fl_worker *w)
+bool fl_locality_waits(const fl_worker *w)
 {
     const fl_offload *offload = w->offload;
     uint64_t least;
     /* Lanes are in order: an item waiting for a copy would delay items without a wait. */
-    if (offload->window_count == 0 || w->pipeline.computing < w->device->lanes || !chooses(w)) {
+    if (offload->window_count == 0 || w->pipeline.computing < w->device->lanes ||
+        !fl_locality_chooses(w)) {
         return false;
     }
-    (void)choose(w, &least);
+    (void)fl_locality_choose(w, &least);
     return least != 0;
 }
 
@@ -360,26 +208,27 @@ static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes)
     return best;
 }
 
-fl_local_task *fl_locality_to_fetch(fl_worker *w)
+uint32_t fl_locality_to_fetch(const fl_worker *w, bool *has_lack)
 {
-    fl_offload *offload = w->offload;
+    const fl_offload *offload = w->offload;
     const fl_places *places = w->sched->core->places;
     uint64_t budget = fl_place_budget(places, w->device->place);
     uint64_t part = budget / FL_FETCH_PART, bytes = 0;
     uint64_t most = part < FL_FETCH_BYTES ? part : FL_FETCH_BYTES;
-    uint32_t ahead = 0;
+    uint32_t ahead = 0, none = offload->window_count;
     for (uint32_t i = 0; i < offload->window_count; ++i) {
         ahead += offload->window[i].is_fetched;
     }
+    *has_lack = offload->window_lacks;
     if (!offload->window_lacks ||
         ahead >= (offload->pressed != 0 ? FL_FETCH_TASKS_PRESSED : FL_LOCALITY_KEPT) ||
         w->pipeline.computing == 0 || fl_flow_in(places, w->device->place) >= most ||
         fl_flow_peer(places, w->device->place) >= FL_FETCH_PEERS * most) {
-        return NULL;
+        return none;
     }
     uint32_t next = choose_missing(w, &bytes);
-    offload->window_lacks = next != offload->window_count;
+    *has_lack = next != none;
     bool is_large =
         offload->pressed != 0 && bytes > budget / (FL_FETCH_PART * FL_FETCH_TASKS_PRESSED);
-    return !offload->window_lacks || is_large ? NULL : &offload->window[next];
+    return is_large ? none : next;
 }

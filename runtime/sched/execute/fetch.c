@@ -3,7 +3,7 @@
  * device. The host's own items fetch operands to the host's memory by the same functions. */
 #include "sched/execute/fetch.h"
 
-#include "sched/decide/locality.h"
+#include "sched/execute/window.h"
 #include "sched/model/next_use.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
@@ -139,7 +139,7 @@ bool fl_fetch_operands(fl_worker *w, const fl_item *item)
         bring(w, item, false, (fl_admission){.is_tight = offload->is_tight, .is_spare = is_spare});
     offload->is_admitted = status == FILCH_OK;
     if (w->device->place != 0) {
-        fl_locality_note(w);
+        fl_window_note(w);
     }
     if (status == FILCH_NOT_READY) {
         /* The wait needs no message. */
@@ -193,7 +193,7 @@ bool fl_fetch_ahead(fl_worker *w, fl_task *task, bool is_claimed)
     (void)fl_operands_list(w, &item); /* true for a task */
     filch_status status = bring(w, &item, !is_claimed, (fl_admission){.is_tight = false});
     if (status == FILCH_OK) {
-        fl_locality_note(w);
+        fl_window_note(w);
         note_fetched(w);
         /* Tiles in transfer stay in place until arrival. */
         fl_operands_release(fl_worker_places(w), fl_worker_carrier(w), offload->operands,

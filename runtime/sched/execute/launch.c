@@ -9,7 +9,6 @@
 
 #include "sched/account/account.h"
 #include "sched/decide/depth.h"
-#include "sched/decide/locality.h"
 #include "sched/decide/lookahead.h"
 #include "sched/execute/backup.h"
 #include "sched/execute/divide.h"
@@ -22,6 +21,7 @@
 #include "sched/execute/publish.h"
 #include "sched/execute/step.h"
 #include "sched/execute/unavailable.h"
+#include "sched/execute/window.h"
 #include "sched/model/cost.h"
 #include "sched/model/predict.h"
 #include "sched/model/speed.h"
@@ -354,7 +354,7 @@ static bool launch_kernel(fl_worker *w, fl_in_flight *flight)
         __builtin_prefetch(&item->task->successors[0]->more);
     }
     if (item->task != NULL && item->task->access_count != 0) {
-        (void)fl_locality_expect(w, item->task);
+        (void)fl_window_expect(w, item->task);
     }
     if (!fetch_operands(w, item) || (item->is_ahead && !fl_ahead_waits(w, item->task)) ||
         !fl_publish_note_foreign(w, flight)) {

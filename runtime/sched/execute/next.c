@@ -9,6 +9,7 @@
 #include "sched/execute/placed.h"
 #include "sched/execute/reduce.h"
 #include "sched/execute/shared_queue.h"
+#include "sched/execute/window.h"
 #include "sched/model/kind.h"
 #include "sched/model/slowness.h"
 #include "sched/ready/queue.h"
@@ -121,7 +122,7 @@ static bool pick_window(fl_worker *w, fl_item *item)
     if (w->offload == NULL || w->offload->window_count == 0) {
         return false;
     }
-    fl_locality_take(w, item);
+    fl_window_take(w, item);
     take_private(w, item);
     return true;
 }
@@ -259,7 +260,7 @@ static bool pick(fl_worker *w, fl_item *item)
             return any;
         }
     }
-    if (w->offload != NULL && fl_locality_gather(w)) {
+    if (w->offload != NULL && fl_window_gather(w)) {
         return pick_beside_window(w, item);
     }
     /* Offers precede ranges: graphs in progress come before jobs not yet begun. Relaxed: as in

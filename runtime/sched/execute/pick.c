@@ -10,6 +10,7 @@
 #include "sched/execute/give.h"
 #include "sched/execute/graph_launch.h"
 #include "sched/execute/step.h"
+#include "sched/execute/window.h"
 #include "sched/model/predict.h"
 #include "sched/model/slowness.h"
 #include "sched/worker/device.h"
@@ -190,9 +191,9 @@ static void choose_root(fl_worker *w, const filch_graph *graph, uint32_t lo, uin
                         fl_item *item)
 {
     for (uint32_t root = lo; root < hi; ++root) {
-        fl_locality_add(w, graph->roots[root]);
+        fl_window_add(w, graph->roots[root]);
     }
-    fl_locality_take(w, item);
+    fl_window_take(w, item);
 }
 
 /* Takes more roots to choose from, beside the first root of a device without a completed item. The
@@ -200,11 +201,11 @@ static void choose_root(fl_worker *w, const filch_graph *graph, uint32_t lo, uin
 static void begin_to_choose(fl_worker *w, filch_job *job, uint32_t first, fl_item *item)
 {
     uint32_t lo, hi;
-    if (!fl_locality_expect(w, job->graph->roots[first])) {
+    if (!fl_window_expect(w, job->graph->roots[first])) {
         return;
     }
     uint32_t rest = fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi);
-    fl_locality_add(w, job->graph->roots[first]);
+    fl_window_add(w, job->graph->roots[first]);
     bool has_more = rest != 0 && take_roots(w, job, fl_locality_room(w, rest), &lo, &hi);
     choose_root(w, job->graph, lo, has_more ? hi : lo, item);
 }

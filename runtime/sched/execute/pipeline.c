@@ -22,6 +22,7 @@
 #include "sched/execute/step.h"
 #include "sched/execute/theft.h"
 #include "sched/execute/unavailable.h"
+#include "sched/execute/window.h"
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/jobs.h"
@@ -275,9 +276,9 @@ void fl_pipeline_note_hunger(fl_worker *w, bool is_hungry)
 static void fetch_ahead(fl_worker *w)
 {
     fl_local_task *next;
-    fl_locality_share(w);
+    fl_window_share(w);
     /* Without capacity now, the reason is reported when the task is due to run. */
-    while ((next = fl_locality_to_fetch(w)) != NULL &&
+    while ((next = fl_window_to_fetch(w)) != NULL &&
            fl_fetch_ahead(w, next->task, next->is_claimed)) {
         next->is_fetched = true;
     }

@@ -22,12 +22,12 @@
 #include "sched/execute/unavailable.h"
 
 #include "sched/account/account.h"
-#include "sched/decide/locality.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/pick.h"
 #include "sched/execute/placed.h"
 #include "sched/execute/shared_queue.h"
 #include "sched/execute/step.h"
+#include "sched/execute/window.h"
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
@@ -202,7 +202,7 @@ static void settle_window(fl_worker *w)
 {
     while (w->offload != NULL && w->offload->window_count != 0) {
         fl_item item;
-        fl_locality_take(w, &item);
+        fl_window_take(w, &item);
         if (item.is_claimed) {
             settle_claimed(w, item.task, item.skip);
         } else {

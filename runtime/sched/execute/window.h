@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Locality window: ready tasks that a worker keeps to choose among them (decide/locality.h). */
+#ifndef FL_SCHED_EXECUTE_WINDOW_H
+#define FL_SCHED_EXECUTE_WINDOW_H
+
+#include "sched/worker/operands.h"
+#include "sched/worker/worker.h"
+
+/* A task is about to be put on the device: looks whether an operand is missing. True: the worker is
+ * to choose among tasks (fl_locality_chooses). */
+bool fl_window_expect(fl_worker *worker, const fl_task *task);
+/* An item was put on the device: looks whether a tile was evicted. */
+void fl_window_note(fl_worker *worker);
+/* Moves ready tasks into the window, in part, where the worker is to choose. True: the next task is
+ * one of the window. */
+bool fl_window_gather(fl_worker *worker);
+/* Gives tasks of the window away that devices out of work may take. */
+void fl_window_share(fl_worker *worker);
+/* Adds a root. The window has room for the roots of fl_locality_room. */
+void fl_window_add(fl_worker *worker, fl_task *task);
+/* Takes the chosen task. Precondition: the window is not empty. */
+void fl_window_take(fl_worker *worker, fl_item *item);
+/* Task of the window whose missing operands are to be fetched ahead now. Null: none. */
+fl_local_task *fl_window_to_fetch(fl_worker *worker);
+
+#endif
