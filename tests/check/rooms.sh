@@ -111,6 +111,8 @@ never sched/model 'fl_(deque|inbox|mailbox|mutex)_|fl_ready_(put|take|steal)' 'n
 never sched/ready 'fl_(speed|cost|eft|missing|explore|transfer)_' 'predict'
 never sched/decide 'fl_sched_wake|fl_(deque_push|inbox_push|mailbox_put|claimed_send)|->(launch|copy)\(' \
     'wake, give away or launch'
+never sched/decide 'fl_(ready_(push|take|claim|reset|own)|claimed_(put|take)|range_(set|take|drain))' \
+    'take or put ready work'
 never sched/drive 'fl_task\b|codelet\b|fl_tile' 'name a task, a codelet or a tile'
 never graph 'shared_queue|graph_launch|fl_lane|on_board|replay' \
     "name the scheduler's queues, lanes or graph launches"

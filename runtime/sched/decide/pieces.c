@@ -80,8 +80,8 @@ static uint32_t place_piece(fl_sched *sched, const filch_job *job, uint32_t lo, 
     return device;
 }
 
-/* Sorts pieces by device, by counting; every piece has a device. *begins has room for a number for
- * every device, and one more. */
+/* Sorts pieces by device, by counting; every piece has a device. begins[d] becomes the end of
+ * device d's pieces. */
 static void sort_pieces(fl_pieces *pieces, const fl_piece *from, const uint32_t *devices,
                         uint32_t *begins, uint32_t device_count)
 {
@@ -97,7 +97,7 @@ static void sort_pieces(fl_pieces *pieces, const fl_piece *from, const uint32_t 
     /* Every entry of `begins` has moved to the begin of the next device. */
 }
 
-static bool cut(fl_sched *sched, filch_job *job)
+fl_pieces *fl_pieces_cut(fl_sched *sched, const filch_job *job, uint32_t *begins)
 {
     const fl_memory *memory = &sched->core->memory;
     uint32_t grains = fl_batch_grains(job->batch), size = piece_size(sched, job), count = 0;
@@ -105,13 +105,10 @@ static bool cut(fl_sched *sched, filch_job *job)
         ++count;
     }
     size_t bytes = sizeof(fl_pieces) + count * sizeof(fl_piece);
-    size_t begin_bytes = (sched->count + 1) * sizeof(uint32_t);
     fl_pieces *pieces = fl_alloc(memory, bytes);
     fl_piece *from = fl_alloc(memory, count * sizeof *from);
     uint32_t *devices = fl_alloc(memory, count * sizeof *devices);
-    uint32_t *begins = fl_alloc_zeroed(memory, begin_bytes);
-    bool is_cut = pieces != NULL && from != NULL && devices != NULL && begins != NULL;
-    if (is_cut) {
+    if (pieces != NULL && from != NULL && devices != NULL) {
         *pieces = (fl_pieces){.bytes = bytes, .count = count};
         fl_add_relaxed(&sched->rules.placing, 1);
         for (uint32_t i = 0, lo = 0; i < count; ++i) {
@@ -121,29 +118,12 @@ static bool cut(fl_sched *sched, filch_job *job)
             lo = hi;
         }
         sort_pieces(pieces, from, devices, begins, sched->count);
-        fl_part_of_job(job)->pieces = pieces;
-        fl_part_of_job(job)->cut = FL_CUT_PIECES;
-        for (uint32_t d = 0, begin = 0; d < sched->count; begin = begins[d++]) {
-            fl_range_set(&fl_job_share(job, d)->range, begin, begins[d]);
-        }
         fl_sub_relaxed(&sched->rules.placing, 1);
     } else {
         fl_free(memory, pieces, bytes);
+        pieces = NULL;
     }
     fl_free(memory, from, count * sizeof *from);
     fl_free(memory, devices, count * sizeof *devices);
-    fl_free(memory, begins, begin_bytes);
-    return is_cut;
-}
-
-bool fl_pieces_fill(fl_sched *sched, filch_job *job)
-{
-    const filch_policy_desc *with = &sched->rules.with;
-    if (with->batches == FILCH_POLICY_BATCHES_COMMON) {
-        fl_part_of_job(job)->cut = FL_CUT_COMMON;
-        fl_range_set(&fl_job_share(job, 0)->range, 0, fl_batch_grains(job->batch));
-        return true;
-    }
-    /* Without memory for a list, the static partition applies. */
-    return with->batches == FILCH_POLICY_BATCHES_PLACED && with->place != NULL && cut(sched, job);
+    return pieces;
 }

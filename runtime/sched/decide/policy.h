@@ -35,8 +35,10 @@ bool fl_policy_victim(fl_worker *worker, uint32_t *victim, uint32_t *amount);
 
 /* --- Batches (pieces.c) --- */
 
-/* Fills the ranges of a batch by the policy; false: the default rules apply. */
-bool fl_pieces_fill(fl_sched *sched, filch_job *job);
+/* Cuts a batch into pieces and asks the policy to place them. Returns the pieces by device, to be
+ * freed with the job; begins, sched->count + 1 zeroes before, receives at d the end of device d's
+ * positions in the list. Null: no memory for the list. */
+fl_pieces *fl_pieces_cut(fl_sched *sched, const filch_job *job, uint32_t *begins);
 /* Returns the number of grains to take from a share's rest; `usual` where the policy does not say.
  */
 uint32_t fl_policy_chunk(fl_worker *worker, const filch_job *job, uint32_t lo, uint32_t rest,

@@ -102,6 +102,33 @@ static uint32_t drop_absent(const fl_sched *sched, uint32_t *devices, double *sc
     return kept != 0 ? kept : count;
 }
 
+/* Fills the ranges of a batch that the policy cuts, or that every device takes from one range.
+ * False: the static partition applies, also where a list of pieces has no memory. */
+static bool fill_by_policy(fl_sched *sched, filch_job *job)
+{
+    const filch_policy_desc *with = &sched->rules.with;
+    fl_job_part *part = fl_part_of_job(job);
+    if (with->batches == FILCH_POLICY_BATCHES_COMMON) {
+        part->cut = FL_CUT_COMMON;
+        fl_range_set(&fl_job_share(job, 0)->range, 0, fl_batch_grains(job->batch));
+        return true;
+    }
+    if (with->batches != FILCH_POLICY_BATCHES_PLACED || with->place == NULL) {
+        return false;
+    }
+    uint32_t ends[FL_DEVICE_LIMIT + 1] = {0};
+    fl_pieces *pieces = fl_pieces_cut(sched, job, ends);
+    if (pieces == NULL) {
+        return false;
+    }
+    part->pieces = pieces;
+    part->cut = FL_CUT_PIECES;
+    for (uint32_t d = 0, begin = 0; d < sched->count; begin = ends[d++]) {
+        fl_range_set(&fl_job_share(job, d)->range, begin, ends[d]);
+    }
+    return true;
+}
+
 /* Fills the ranges, then the slot: a worker seeing the slot sees the ranges. */
 static void fill_ranges(fl_sched *sched, filch_job *job)
 {
@@ -121,7 +148,7 @@ static void fill_ranges(fl_sched *sched, filch_job *job)
         return;
     }
     if (FL_UNLIKELY(sched->rules.with.batches != FILCH_POLICY_BATCHES_SHARED_OUT) &&
-        fl_pieces_fill(sched, job)) {
+        fill_by_policy(sched, job)) {
         return;
     }
     uint32_t grains = fl_batch_grains(job->batch);
