@@ -2,8 +2,9 @@
 /* What a factorization does with a diagonal tile and with a tile below it, each in two ways by
  * turns: a triangle is inverted by a solution for an identity and by blocks, and a tile is
  * multiplied by it as by a full matrix and as by a triangle. Inverses are looked at once. */
+#include "kernels/vendor/vendor.h"
 #include "micro/micro.h"
-#include "offload/vendor.h"
+#include "offload/gpu.h"
 #include "problems/dense.h"
 #include "problems/tiles.h"
 #include "support/fail.h"
@@ -33,8 +34,8 @@ static const char *const names[WAYS] = {
 
 typedef struct bed {
     bench_gpu gpu; /* cuda:0 */
-    bench_vendor *vendor;
-    bench_vendor_lane *lane;
+    fl_vendor *vendor;
+    fl_vendor_lane *lane;
     CUstream stream;
     size_t n;
     double *host; /* two matrices and two vectors */
@@ -66,7 +67,7 @@ static filch_status explained(int code, filch_error *error)
 {
     if (code == 0)
         return FILCH_OK;
-    (void)bench_vendor_explain(code, error);
+    (void)fl_vendor_explain(code, error);
     return FILCH_BACKEND;
 }
 
@@ -75,7 +76,7 @@ static filch_status explained(int code, filch_error *error)
 static int copy(const bed *b, enum tile from, enum tile to)
 {
     const filch_view source = view_of(b, from), target = view_of(b, to);
-    return bench_vendor_copy(b->lane, &source, &target);
+    return fl_vendor_copy(b->lane, &source, &target);
 }
 
 static int go(const bed *b, enum way way)
@@ -87,17 +88,17 @@ static int go(const bed *b, enum way way)
     switch (way) {
     case FACTORED:
         code = copy(b, INPUT, FACTOR);
-        return code ? code : bench_vendor_potrf(b->lane, &factor, &info);
+        return code ? code : fl_vendor_potrf(b->lane, &factor, &info);
     case SOLVED:
         code = copy(b, IDENTITY, PANEL);
-        return code ? code : bench_vendor_trsm(b->lane, &factor, &panel);
+        return code ? code : fl_vendor_trsm(b->lane, &factor, &panel);
     case INVERTED:
-        return bench_vendor_invert(b->lane, &factor, &inverse);
+        return fl_vendor_invert(b->lane, &factor, &inverse);
     case AS_FULL:
         code = copy(b, PANEL, ROOM);
-        return code ? code : bench_vendor_gemm_nt(b->lane, &room, &inverse, &panel);
+        return code ? code : fl_vendor_gemm_nt(b->lane, &room, &inverse, &panel);
     default:
-        return bench_vendor_multiply(b->lane, &inverse, &panel, room.ptr);
+        return fl_vendor_multiply(b->lane, &inverse, &panel, room.ptr);
     }
 }
 
@@ -228,7 +229,7 @@ static filch_status measure_order(bed *b, size_t n, FILE *out, micro_list *list,
 static filch_status open_bed(bed *b, filch_error *error)
 {
     const fl_cuda_api *api = bench_gpu_api(&b->gpu);
-    filch_status status = bench_vendor_open(&b->gpu, error, &b->vendor);
+    filch_status status = fl_vendor_open(&b->gpu.library, error, &b->vendor);
     if (status == FILCH_OK)
         status = asked(b, api->cuStreamCreate(&b->stream, FL_CU_STREAM_NON_BLOCKING),
                        "cuStreamCreate", error);
@@ -236,7 +237,7 @@ static filch_status open_bed(bed *b, filch_error *error)
         status = asked(b, api->cuMemAlloc(&b->info, sizeof(int)), "cuMemAlloc", error);
     if (status != FILCH_OK)
         return status;
-    b->lane = bench_vendor_lane_make(b->vendor, b->gpu.context, b->stream, 0);
+    b->lane = fl_vendor_lane_make(b->vendor, b->gpu.context, b->stream, 0);
     return b->lane ? FILCH_OK
                    : bench_fail(error, FILCH_BACKEND, "cuBLAS", 0, "a handle cannot be made");
 }
@@ -245,12 +246,12 @@ static void close_bed(bed *b)
 {
     const fl_cuda_api *api = bench_gpu_api(&b->gpu);
     if (b->lane)
-        bench_vendor_lane_drop(b->lane);
+        fl_vendor_lane_drop(b->lane);
     if (b->info)
         (void)api->cuMemFree(b->info);
     if (b->stream)
         (void)api->cuStreamDestroy(b->stream);
-    bench_vendor_close(b->vendor);
+    fl_vendor_close(b->vendor);
 }
 
 int micro_panels_upto(FILE *out, micro_list *list, size_t largest)

@@ -22,7 +22,7 @@ static void open_gpu(bench_offload *o, const filch_device_info *info)
                             bench_gpu_open(&o->gpu, ordinal, NULL) != FILCH_OK))
         return;
     if (!o->has_no_vendor && !o->vendor)
-        (void)bench_vendor_open(&o->gpu, NULL, &o->vendor);
+        (void)fl_vendor_open(&o->gpu.library, NULL, &o->vendor);
 }
 
 void bench_offload_meet(bench_offload *o, filch_runtime *runtime)
@@ -92,7 +92,7 @@ void bench_offload_close(bench_offload *o)
         else
             free(o->blocks[k]);
     }
-    bench_vendor_close(o->vendor);
+    fl_vendor_close(o->vendor);
     bench_gpu_close(&o->gpu);
     *o = (bench_offload){0};
 }
@@ -139,8 +139,8 @@ bool bench_offload_enqueue(const bench_offload *o, filch_enqueue_fn enqueue, fil
     if (!o->vendor)
         return false;
     desc->enqueue = enqueue;
-    desc->open = bench_vendor_lane_open;
-    desc->close = bench_vendor_lane_close;
+    desc->open = fl_vendor_lane_open;
+    desc->close = fl_vendor_lane_close;
     desc->user = o->vendor;
     return true;
 }
@@ -193,7 +193,7 @@ const char *bench_offload_text(const bench_offload *o, char *text, size_t size)
     if (!o->has_gpus)
         snprintf(text, size, "%s", "");
     else if (o->vendor)
-        snprintf(text, size, ", %s", bench_vendor_text(o->vendor));
+        snprintf(text, size, ", %s", fl_vendor_text(o->vendor));
     else
         snprintf(text, size, ", filch's kernels");
     return text;
@@ -201,7 +201,7 @@ const char *bench_offload_text(const bench_offload *o, char *text, size_t size)
 
 double bench_offload_vendor_s(const bench_offload *o)
 {
-    return o->vendor ? bench_vendor_seconds(o->vendor) : 0;
+    return o->vendor ? fl_vendor_seconds(o->vendor) : 0;
 }
 
 size_t bench_offload_tiles(size_t n, size_t *tiles, size_t capacity)

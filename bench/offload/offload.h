@@ -6,7 +6,8 @@
 #define BENCH_OFFLOAD_H
 
 #include "cli/options.h"
-#include "offload/vendor.h"
+#include "kernels/vendor/vendor.h"
+#include "offload/gpu.h"
 
 #define BENCH_OFFLOAD_PINS 4
 #define BENCH_OFFLOAD_BLOCKS 4
@@ -23,7 +24,7 @@ typedef struct bench_offload {
     bool has_others;
     bool has_no_vendor; /* by the caller's wish; set before the first runtime is met */
     bench_gpu gpu;      /* the first GPU met; not open: none was */
-    bench_vendor *vendor;
+    fl_vendor *vendor;
     void *pinned[BENCH_OFFLOAD_PINS];
     bench_memory memory;
     void *blocks[BENCH_OFFLOAD_BLOCKS]; /* of bench_offload_alloc() */
@@ -55,7 +56,7 @@ double bench_offload_room(filch_runtime *runtime);
  * the same score; else 0. */
 uint32_t bench_offload_alike(filch_runtime *runtime);
 
-/* An enqueue function over the vendor's libraries, to which the lane's bench_vendor_lane is
+/* An enqueue function over the vendor's libraries, to which the lane's fl_vendor_lane is
  * handed; false where there are none. */
 bool bench_offload_enqueue(const bench_offload *offload, filch_enqueue_fn enqueue,
                            filch_cuda_desc *desc);

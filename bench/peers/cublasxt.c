@@ -2,8 +2,8 @@
 /* cuBLASXt, which is part of cuBLAS: one call for the whole product, from the host's page-locked
  * memory and back, on all GPUs of the run. Its one setting, the side of the blocks that it cuts
  * matrices into, is tried out beforehand. */
+#include "kernels/vendor/library.h"
 #include "offload/gpu.h"
-#include "offload/library.h"
 #include "peers/peer.h"
 #include "support/fail.h"
 #include "support/timing.h"
@@ -87,13 +87,13 @@ static filch_status check(int code, const char *call, filch_error *error)
 static filch_status load(state *s, filch_error *error)
 {
     int driver = bench_gpu_driver(&s->gpu);
-    void *library = bench_library_open(bench_cublas_names, driver);
+    void *library = fl_library_open(fl_cublas_names, driver);
     filch_status status = FILCH_OK;
     if (!library)
-        return bench_library_missing("cuBLAS", driver, error);
+        return fl_library_missing("cuBLAS", driver, error);
 #define FIND(member, symbol, parameters) \
     if (status == FILCH_OK)              \
-        status = bench_library_find(library, symbol, &s->call.member, error);
+        status = fl_library_find(library, symbol, &s->call.member, error);
     CALLS(FIND)
 #undef FIND
     return status;

@@ -2,8 +2,8 @@
 /* cuSOLVERMg: one call for the whole factorization, on all GPUs of the run. The matrix lies on
  * them in blocks of columns, dealt out in turn; neither that nor fetching the factor is timed. The
  * width of a block is tried out beforehand. */
+#include "kernels/vendor/library.h"
 #include "offload/gpu.h"
-#include "offload/library.h"
 #include "peers/peer.h"
 #include "support/fail.h"
 #include "support/timing.h"
@@ -299,21 +299,20 @@ static filch_status open_parts(state *s, filch_error *error)
 static filch_status load(state *s, filch_error *error)
 {
     int driver = bench_gpu_driver(&s->parts[0].gpu);
-    void *library = bench_library_open(bench_cusolvermg_names, driver);
+    void *library = fl_library_open(fl_cusolvermg_names, driver);
     filch_status status = FILCH_OK;
     if (!library)
-        return bench_library_missing("cuSOLVERMg", driver, error);
+        return fl_library_missing("cuSOLVERMg", driver, error);
 #define FIND(member, symbol, parameters) \
     if (status == FILCH_OK)              \
-        status = bench_library_find(library, symbol, &s->call.member, error);
+        status = fl_library_find(library, symbol, &s->call.member, error);
     CALLS(FIND)
 #undef FIND
-    void *cuda = bench_library_open(bench_cuda_names, driver);
+    void *cuda = fl_library_open(fl_cuda_names, driver);
     if (status == FILCH_OK && !cuda)
-        status = bench_library_missing("libcuda", driver, error);
-    return status == FILCH_OK
-               ? bench_library_find(cuda, "cuCtxSynchronize", &s->context_wait, error)
-               : status;
+        status = fl_library_missing("libcuda", driver, error);
+    return status == FILCH_OK ? fl_library_find(cuda, "cuCtxSynchronize", &s->context_wait, error)
+                              : status;
 }
 
 static filch_status start(state *s, filch_error *error)

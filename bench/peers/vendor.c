@@ -2,7 +2,8 @@
 /* cuBLAS and cuSOLVER on whole matrices, on one GPU: from the host's memory and back, copies
  * included, or resident: then the input is on the device before the clock starts and the result
  * stays there until it has stopped. */
-#include "offload/vendor.h"
+#include "kernels/vendor/vendor.h"
+#include "offload/gpu.h"
 #include "peers/peer.h"
 #include "support/fail.h"
 #include "support/timing.h"
@@ -14,8 +15,8 @@ enum matrix { A, B, C, MATRICES };
 typedef struct state {
     const bench_peer_work *work;
     bench_gpu gpu;
-    bench_vendor *vendor;
-    bench_vendor_lane *lane;
+    fl_vendor *vendor;
+    fl_vendor_lane *lane;
     CUstream stream;
     CUdeviceptr matrix[MATRICES]; /* of a factorization: the input and the factor */
     CUdeviceptr info;
@@ -57,7 +58,7 @@ static void teardown(void *opaque)
     const fl_cuda_api *api = bench_gpu_api(&s->gpu);
     if (s->gpu.context && bench_gpu_enter(&s->gpu, NULL) == FILCH_OK) {
         if (s->lane)
-            bench_vendor_lane_drop(s->lane);
+            fl_vendor_lane_drop(s->lane);
         for (size_t k = 0; k < MATRICES; k++)
             if (s->matrix[k])
                 (void)api->cuMemFree(s->matrix[k]);
@@ -70,7 +71,7 @@ static void teardown(void *opaque)
     for (size_t k = 0; k < MATRICES; k++)
         if (s->pinned[k])
             bench_gpu_unpin(&s->gpu, s->pinned[k]);
-    bench_vendor_close(s->vendor);
+    fl_vendor_close(s->vendor);
     bench_gpu_close(&s->gpu);
     free(s);
 }
@@ -118,7 +119,7 @@ static filch_status make(state *s, filch_error *error)
         &s->gpu, bench_gpu_api(&s->gpu)->cuStreamCreate(&s->stream, FL_CU_STREAM_NON_BLOCKING),
         "cuStreamCreate", error);
     if (status == FILCH_OK &&
-        !(s->lane = bench_vendor_lane_make(s->vendor, s->gpu.context, s->stream, 0)))
+        !(s->lane = fl_vendor_lane_make(s->vendor, s->gpu.context, s->stream, 0)))
         status = bench_fail(error, FILCH_BACKEND, "cuBLAS", 0, "a handle cannot be made");
     for (size_t k = A; k < MATRICES && status == FILCH_OK; k++)
         if (k != B || is_product(w))
@@ -140,7 +141,7 @@ static filch_status setup(const bench_peer_work *work, filch_error *error, void 
     s->work = work;
     filch_status status = bench_gpu_open(&s->gpu, work->gpus[0], error);
     if (status == FILCH_OK)
-        status = bench_vendor_open(&s->gpu, error, &s->vendor);
+        status = fl_vendor_open(&s->gpu.library, error, &s->vendor);
     if (status == FILCH_OK) {
         pin(s, A, work->a);
         pin(s, B, work->b);
@@ -179,11 +180,11 @@ static filch_status compute(state *s, filch_error *error)
 {
     filch_view a = view_of(s, A), b = view_of(s, B), c = view_of(s, C);
     filch_view info = {.ptr = bench_gpu_pointer(s->info), .rows = 1, .cols = 1, .ld = 1};
-    int code = is_product(s->work) ? bench_vendor_gemm_nn(s->lane, &a, &b, 0, &c)
-                                   : bench_vendor_potrf(s->lane, &c, &info);
+    int code = is_product(s->work) ? fl_vendor_gemm_nn(s->lane, &a, &b, 0, &c)
+                                   : fl_vendor_potrf(s->lane, &c, &info);
     if (code == 0)
         return FILCH_OK;
-    if (!bench_vendor_explain(code, error))
+    if (!fl_vendor_explain(code, error))
         (void)bench_fail(error, FILCH_BACKEND, "--versus", 0, "code %d", code);
     return FILCH_BACKEND;
 }

@@ -137,34 +137,34 @@ static int run_gemm(const filch_call *call)
 static int enqueue_potrf(const filch_call *call, const filch_lane *lane, void *state)
 {
     (void)lane;
-    int code = bench_vendor_potrf(state, &call->views[0], &call->views[1]);
+    int code = fl_vendor_potrf(state, &call->views[0], &call->views[1]);
     return code != 0 || call->view_count == 2
                ? code
-               : bench_vendor_invert(state, &call->views[0], &call->views[2]);
+               : fl_vendor_invert(state, &call->views[0], &call->views[2]);
 }
 
 static int enqueue_multiply(const filch_call *call, const filch_lane *lane, void *state)
 {
     (void)lane;
-    return bench_vendor_multiply(state, &call->views[0], &call->views[1], call->views[2].ptr);
+    return fl_vendor_multiply(state, &call->views[0], &call->views[1], call->views[2].ptr);
 }
 
 static int enqueue_trsm(const filch_call *call, const filch_lane *lane, void *state)
 {
     (void)lane;
-    return bench_vendor_trsm(state, &call->views[0], &call->views[1]);
+    return fl_vendor_trsm(state, &call->views[0], &call->views[1]);
 }
 
 static int enqueue_syrk(const filch_call *call, const filch_lane *lane, void *state)
 {
     (void)lane;
-    return bench_vendor_syrk(state, &call->views[0], &call->views[1]);
+    return fl_vendor_syrk(state, &call->views[0], &call->views[1]);
 }
 
 static int enqueue_gemm(const filch_call *call, const filch_lane *lane, void *state)
 {
     (void)lane;
-    return bench_vendor_gemm_nt(state, &call->views[0], &call->views[1], &call->views[2]);
+    return fl_vendor_gemm_nt(state, &call->views[0], &call->views[1], &call->views[2]);
 }
 
 static double work_potrf(const filch_call *call)
@@ -365,7 +365,7 @@ static filch_status make_codelets(cholesky *c, bench_built *built)
 {
     filch_status status = FILCH_OK;
     if (c->offload.vendor)
-        bench_vendor_expect(c->offload.vendor, c->kernels->element, c->tile, inverts(c));
+        fl_vendor_expect(c->offload.vendor, c->kernels->element, c->tile, inverts(c));
     for (int k = POTRF; k <= (inverts(c) ? MULTIPLY : GEMM) && status == FILCH_OK; k++)
         status = make_codelet(c, built, (enum kernel)k);
     if (status == FILCH_OK && c->is_resident) {
@@ -609,7 +609,7 @@ static void explain(const void *state, filch_error *error)
     if (code > 0)
         (void)not_positive(state, code, error);
     else
-        (void)bench_vendor_explain(code, error);
+        (void)fl_vendor_explain(code, error);
 }
 
 /* Solves A x = b with a factor, in its precision, for the b of the x of all ones. */

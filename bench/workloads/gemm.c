@@ -94,13 +94,13 @@ static int run_add(const filch_call *call)
 static int enqueue_gemm(const filch_call *call, const filch_lane *lane, void *state)
 {
     (void)lane;
-    return bench_vendor_gemm_nn(state, &call->views[A], &call->views[B], 0, &call->views[C]);
+    return fl_vendor_gemm_nn(state, &call->views[A], &call->views[B], 0, &call->views[C]);
 }
 
 static int enqueue_add(const filch_call *call, const filch_lane *lane, void *state)
 {
     (void)lane;
-    return bench_vendor_gemm_nn(state, &call->views[A], &call->views[B], 1, &call->views[C]);
+    return fl_vendor_gemm_nn(state, &call->views[A], &call->views[B], 1, &call->views[C]);
 }
 
 static double work_gemm(const filch_call *call)
@@ -346,7 +346,7 @@ static filch_status make_codelet(const gemm *g, bench_built *built, bool adds)
 static void explain(const void *state, filch_error *error)
 {
     (void)state;
-    (void)bench_vendor_explain(error->native_code, error);
+    (void)fl_vendor_explain(error->native_code, error);
 }
 
 static void choose_tile(gemm *g)

@@ -14,8 +14,8 @@
 
 #include "count.h"
 #include "fakecuda.h"
+#include "kernels/vendor/vendor.h"
 #include "offload/gpu.h"
-#include "offload/vendor.h"
 #include "problems/tiles.h"
 
 #define SMALL 512 /* of which every element is looked at */
@@ -23,8 +23,8 @@
 
 typedef struct bed {
     bench_gpu gpu;
-    bench_vendor *vendor;
-    bench_vendor_lane *lane;
+    fl_vendor *vendor;
+    fl_vendor_lane *lane;
     CUstream stream;
     const bench_kernels *kernels;
 } bed;
@@ -40,19 +40,19 @@ static void begin(bed *b, const bench_kernels *kernels)
     fakecuda_reset();
     assert_true(fakecuda_configure("{\"devices\": [{}]}"));
     must(bench_gpu_open(&b->gpu, 0, NULL));
-    must(bench_vendor_open(&b->gpu, NULL, &b->vendor));
+    must(fl_vendor_open(&b->gpu.library, NULL, &b->vendor));
     must(bench_gpu_enter(&b->gpu, NULL));
     must(bench_gpu_api(&b->gpu)->cuStreamCreate(&b->stream, FL_CU_STREAM_NON_BLOCKING));
-    b->lane = bench_vendor_lane_make(b->vendor, b->gpu.context, b->stream, 0);
+    b->lane = fl_vendor_lane_make(b->vendor, b->gpu.context, b->stream, 0);
     assert_non_null(b->lane);
 }
 
 static void end(bed *b)
 {
-    bench_vendor_lane_drop(b->lane);
+    fl_vendor_lane_drop(b->lane);
     must(bench_gpu_api(&b->gpu)->cuStreamDestroy(b->stream));
     bench_gpu_leave(&b->gpu);
-    bench_vendor_close(b->vendor);
+    fl_vendor_close(b->vendor);
     bench_gpu_close(&b->gpu);
     assert_int_equal(fakecuda_live("memory"), 0);
     assert_int_equal(fakecuda_live("stream"), 0);
@@ -176,7 +176,7 @@ static void invert(const bed *b, size_t n)
     filch_view l = take(b, n, n), inverse = take(b, n, n);
     fill_factor(b, &l);
     fill(b, &inverse, NAN);
-    must(bench_vendor_invert(b->lane, &l, &inverse));
+    must(fl_vendor_invert(b->lane, &l, &inverse));
     must(bench_gpu_api(&b->gpu)->cuStreamSynchronize(b->stream));
     if (n <= SMALL)
         is_inverse(b, &l, &inverse);
@@ -246,7 +246,7 @@ static void nothing_waits(void **state)
     uint64_t taken = fakecuda_count("cuMemAlloc"), sent = fakecuda_count("cuMemcpyHtoDAsync");
     fakecuda_hold();
     for (int k = 0; k < 2; k++)
-        must(bench_vendor_invert(b.lane, &l, &inverse));
+        must(fl_vendor_invert(b.lane, &l, &inverse));
     assert_int_equal(fakecuda_count("cuMemAlloc"), taken);
     assert_int_equal(fakecuda_count("cuMemcpyHtoDAsync"), sent);
     fakecuda_release();
@@ -270,7 +270,7 @@ static void multiply(const bed *b, size_t m, size_t n)
         for (size_t i = 0; i < m; i++)
             set(b, &host, i, j, (double)(i + 1) / (double)(j + 1));
     }
-    must(bench_vendor_multiply(b->lane, &l, &a, room.ptr));
+    must(fl_vendor_multiply(b->lane, &l, &a, room.ptr));
     must(bench_gpu_api(&b->gpu)->cuStreamSynchronize(b->stream));
     for (size_t j = 0; j < n; j++)
         for (size_t i = 0; i < m; i++) {
@@ -322,11 +322,11 @@ static void failures_are_told(void **state)
         filch_view l = take(&b, 300, 300), inverse = take(&b, 300, 300);
         fill_factor(&b, &l);
         fakecuda_fail(cases[k].call, 1, 1, cases[k].result, -1, false);
-        int code = bench_vendor_invert(b.lane, &l, &inverse);
+        int code = fl_vendor_invert(b.lane, &l, &inverse);
         assert_true(code < 0);
-        assert_true(bench_vendor_explain(code, &error));
+        assert_true(fl_vendor_explain(code, &error));
         assert_string_equal(error.label, cases[k].label);
-        must(bench_vendor_invert(b.lane, &l, &inverse));
+        must(fl_vendor_invert(b.lane, &l, &inverse));
         must(bench_gpu_api(&b.gpu)->cuStreamSynchronize(b.stream));
         give(&b, &inverse);
         give(&b, &l);

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Private to vendor*.c: the libraries' calls, and a lane's handles and memory. */
-#ifndef BENCH_VENDOR_LANE_H
-#define BENCH_VENDOR_LANE_H
+#ifndef FL_KERNELS_VENDOR_LANE_H
+#define FL_KERNELS_VENDOR_LANE_H
 
-#include "offload/vendor.h"
+#include "kernels/vendor/vendor.h"
 
 #include "base/thread.h"
 
 /* Values of the libraries' enumerations. */
 enum {
-    BENCH_OP_N = 0,
-    BENCH_OP_T = 1,
-    BENCH_FILL_LOWER = 0,
-    BENCH_SIDE_LEFT = 0,
-    BENCH_SIDE_RIGHT = 1,
-    BENCH_NON_UNIT = 0
+    FL_VENDOR_OP_N = 0,
+    FL_VENDOR_OP_T = 1,
+    FL_VENDOR_FILL_LOWER = 0,
+    FL_VENDOR_SIDE_LEFT = 0,
+    FL_VENDOR_SIDE_RIGHT = 1,
+    FL_VENDOR_NON_UNIT = 0
 };
 
-/* What codes are made of; see bench_vendor_explain(). */
-enum { BENCH_CODE_BLAS = 1000, BENCH_CODE_SOLVER = 2000, BENCH_CODE_MEMORY = 3000 };
+/* What codes are made of; see fl_vendor_explain(). */
+enum { FL_VENDOR_CODE_BLAS = 1000, FL_VENDOR_CODE_SOLVER = 2000, FL_VENDOR_CODE_MEMORY = 3000 };
 
 /* X(library, member, symbol, parameters): handles and streams are pointers, enumerations ints.
  * Prototypes as in cublas_api.h and cusolverDn.h of CUDA 12.0 to 13.0. */
-#define BENCH_COMMON_CALLS(X)                                                  \
+#define FL_VENDOR_COMMON_CALLS(X)                                              \
     X(blas, blas_create, "cublasCreate_v2", (void **handle))                   \
     X(blas, blas_destroy, "cublasDestroy_v2", (void *handle))                  \
     X(blas, blas_stream, "cublasSetStream_v2", (void *handle, void *stream))   \
@@ -33,7 +33,7 @@ enum { BENCH_CODE_BLAS = 1000, BENCH_CODE_SOLVER = 2000, BENCH_CODE_MEMORY = 300
     X(solver, solver_stream, "cusolverDnSetStream", (void *handle, void *stream))
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): a declaration's parts take none */
-#define BENCH_REAL_CALLS(X, p, P, real)                                                           \
+#define FL_VENDOR_REAL_CALLS(X, p, P, real)                                                       \
     X(blas, p##gemm, "cublas" #P "gemm_v2",                                                       \
       (void *handle, int op_a, int op_b, int m, int n, int k, const real *alpha, const real *a,   \
        int lda, const real *b, int ldb, const real *beta, real *c, int ldc))                      \
@@ -61,43 +61,43 @@ enum { BENCH_CODE_BLAS = 1000, BENCH_CODE_SOLVER = 2000, BENCH_CODE_MEMORY = 300
     X(solver, p##potrf, "cusolverDn" #P "potrf",                                                  \
       (void *handle, int fill, int n, real *a, int lda, real *work, int elements, int *info))
 
-#define BENCH_CALLS(X)                \
-    BENCH_COMMON_CALLS(X)             \
-    BENCH_REAL_CALLS(X, d, D, double) \
-    BENCH_REAL_CALLS(X, s, S, float)
+#define FL_VENDOR_CALLS(X)                \
+    FL_VENDOR_COMMON_CALLS(X)             \
+    FL_VENDOR_REAL_CALLS(X, d, D, double) \
+    FL_VENDOR_REAL_CALLS(X, s, S, float)
 
-typedef struct bench_vendor_calls {
+typedef struct fl_vendor_calls {
 #define MEMBER(library, member, symbol, parameters) int(*member) parameters;
-    BENCH_CALLS(MEMBER)
+    FL_VENDOR_CALLS(MEMBER)
 #undef MEMBER
-} bench_vendor_calls;
+} fl_vendor_calls;
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 /* Memory of a lane's that grows to what its largest tile needs, and stays. */
-typedef struct bench_vendor_room {
+typedef struct fl_vendor_room {
     CUdeviceptr block;
     size_t bytes;
-} bench_vendor_room;
+} fl_vendor_room;
 
-struct bench_vendor_lane {
-    bench_vendor *vendor;
-    bench_vendor_lane *next;
+struct fl_vendor_lane {
+    fl_vendor *vendor;
+    fl_vendor_lane *next;
     void *context;
     void *stream;
     void *blas;
     void *solver;
-    bench_vendor_room work;    /* of potrf */
-    bench_vendor_room inverse; /* see vendor_inverse.c */
-    size_t inverse_element;    /* laid out for this, */
-    size_t inverse_n;          /* and for this order */
+    fl_vendor_room work;    /* of potrf */
+    fl_vendor_room inverse; /* see vendor_inverse.c */
+    size_t inverse_element; /* laid out for this, */
+    size_t inverse_n;       /* and for this order */
     unsigned users;
 };
 
-struct bench_vendor {
-    const bench_gpu *gpu;
-    bench_vendor_calls call;
+struct fl_vendor {
+    const fl_cuda_api *driver;
+    fl_vendor_calls call;
     fl_mutex lock; /* of the list */
-    bench_vendor_lane *lanes;
+    fl_vendor_lane *lanes;
     size_t element; /* of the factorizations expected */
     size_t expected;
     bool inverts;
@@ -105,19 +105,24 @@ struct bench_vendor {
     char text[32];
 };
 
-static inline int bench_blas_code(int status)
+static inline void *fl_vendor_pointer(CUdeviceptr address)
 {
-    return status ? -(BENCH_CODE_BLAS + status) : 0;
+    return (void *)(uintptr_t)address;
 }
 
-static inline int bench_memory_code(CUresult result)
+static inline int fl_vendor_blas_code(int status)
 {
-    return result != FL_CUDA_SUCCESS ? -(BENCH_CODE_MEMORY + result) : 0;
+    return status ? -(FL_VENDOR_CODE_BLAS + status) : 0;
+}
+
+static inline int fl_vendor_memory_code(CUresult result)
+{
+    return result != FL_CUDA_SUCCESS ? -(FL_VENDOR_CODE_MEMORY + result) : 0;
 }
 
 /* Waits for what uses the room, where it has to grow. */
-int bench_vendor_room_grow(const bench_vendor_lane *lane, bench_vendor_room *room, size_t bytes);
+int fl_vendor_room_grow(const fl_vendor_lane *lane, fl_vendor_room *room, size_t bytes);
 /* What inverting a tile of this order needs, before tasks run. */
-int bench_vendor_inverse_reserve(bench_vendor_lane *lane, size_t element, size_t n);
+int fl_vendor_inverse_reserve(fl_vendor_lane *lane, size_t element, size_t n);
 
 #endif

@@ -12,7 +12,7 @@
  * A batch of solutions takes tables of addresses in the device's memory. To keep them as they are,
  * the blocks on the diagonal are brought together in the lane's own memory: by a multiplication by
  * identities, as there is no strided copy of blocks. */
-#include "offload/vendor_lane.h"
+#include "kernels/vendor/lane.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,18 +67,18 @@ static layout lay_out(size_t element, size_t n)
     return l;
 }
 
-static void *in_room(const bench_vendor_lane *lane, size_t offset)
+static void *in_room(const fl_vendor_lane *lane, size_t offset)
 {
-    return bench_gpu_pointer(lane->inverse.block + offset);
+    return fl_vendor_pointer(lane->inverse.block + offset);
 }
 
-static bool is_double(const bench_vendor_lane *lane)
+static bool is_double(const fl_vendor_lane *lane)
 {
     return lane->inverse_element == sizeof(double);
 }
 
 /* Tables and identities, as the device is to have them. */
-static void fill(const bench_vendor_lane *lane, const layout *l, size_t element, char *image)
+static void fill(const fl_vendor_lane *lane, const layout *l, size_t element, char *image)
 {
     for (size_t k = 0; k < l->blocks; k++) {
         void *from = in_room(lane, l->factors + k * block_bytes(element));
@@ -96,24 +96,24 @@ static void fill(const bench_vendor_lane *lane, const layout *l, size_t element,
         }
 }
 
-int bench_vendor_inverse_reserve(bench_vendor_lane *lane, size_t element, size_t n)
+int fl_vendor_inverse_reserve(fl_vendor_lane *lane, size_t element, size_t n)
 {
-    const fl_cuda_api *api = bench_gpu_api(lane->vendor->gpu);
+    const fl_cuda_api *api = lane->vendor->driver;
     if (element == lane->inverse_element && n <= lane->inverse_n)
         return 0;
     const layout l = lay_out(element, n);
     char *image = calloc(l.factors, 1);
     if (!image)
-        return bench_memory_code(FL_CUDA_ERROR_OUT_OF_MEMORY);
+        return fl_vendor_memory_code(FL_CUDA_ERROR_OUT_OF_MEMORY);
     lane->inverse_element = lane->inverse_n = 0;
-    int code = bench_vendor_room_grow(lane, &lane->inverse, l.bytes);
+    int code = fl_vendor_room_grow(lane, &lane->inverse, l.bytes);
     if (code == 0) {
         fill(lane, &l, element, image);
-        code = bench_memory_code(
+        code = fl_vendor_memory_code(
             api->cuMemcpyHtoDAsync(lane->inverse.block, image, l.factors, lane->stream));
     }
     if (code == 0)
-        code = bench_memory_code(api->cuStreamSynchronize(lane->stream));
+        code = fl_vendor_memory_code(api->cuStreamSynchronize(lane->stream));
     free(image);
     if (code == 0) {
         lane->inverse_element = element;
@@ -124,49 +124,50 @@ int bench_vendor_inverse_reserve(bench_vendor_lane *lane, size_t element, size_t
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): a declaration's parts take none */
 #define OPERATIONS(p, real)                                                                        \
-    static int p##_clear(const bench_vendor_lane *lane, int n, const operand *to)                  \
+    static int p##_clear(const fl_vendor_lane *lane, int n, const operand *to)                     \
     {                                                                                              \
         const real zero = 0;                                                                       \
-        return lane->vendor->call.p##geam(lane->blas, BENCH_OP_N, BENCH_OP_N, n, n, &zero, to->at, \
-                                          to->ld, &zero, to->at, to->ld, to->at, to->ld);          \
+        return lane->vendor->call.p##geam(lane->blas, FL_VENDOR_OP_N, FL_VENDOR_OP_N, n, n, &zero, \
+                                          to->at, to->ld, &zero, to->at, to->ld, to->at, to->ld);  \
     }                                                                                              \
-    static int p##_solve(const bench_vendor_lane *lane, void *from, void *to, int count)           \
+    static int p##_solve(const fl_vendor_lane *lane, void *from, void *to, int count)              \
     {                                                                                              \
         const real one = 1;                                                                        \
-        return lane->vendor->call.p##trsm_batched(lane->blas, BENCH_SIDE_LEFT, BENCH_FILL_LOWER,   \
-                                                  BENCH_OP_N, BENCH_NON_UNIT, BLOCK, BLOCK, &one,  \
-                                                  from, BLOCK, to, BLOCK, count);                  \
+        return lane->vendor->call.p##trsm_batched(                                                 \
+            lane->blas, FL_VENDOR_SIDE_LEFT, FL_VENDOR_FILL_LOWER, FL_VENDOR_OP_N,                 \
+            FL_VENDOR_NON_UNIT, BLOCK, BLOCK, &one, from, BLOCK, to, BLOCK, count);                \
     }                                                                                              \
-    static int p##_solve_rest(const bench_vendor_lane *lane, int n, const operand *from,           \
+    static int p##_solve_rest(const fl_vendor_lane *lane, int n, const operand *from,              \
                               const operand *to)                                                   \
     {                                                                                              \
         const real one = 1;                                                                        \
-        return lane->vendor->call.p##trsm(lane->blas, BENCH_SIDE_LEFT, BENCH_FILL_LOWER,           \
-                                          BENCH_OP_N, BENCH_NON_UNIT, n, n, &one, from->at,        \
-                                          from->ld, to->at, to->ld);                               \
+        return lane->vendor->call.p##trsm(lane->blas, FL_VENDOR_SIDE_LEFT, FL_VENDOR_FILL_LOWER,   \
+                                          FL_VENDOR_OP_N, FL_VENDOR_NON_UNIT, n, n, &one,          \
+                                          from->at, from->ld, to->at, to->ld);                     \
     }                                                                                              \
-    static int p##_multiply(const bench_vendor_lane *lane, int m, int n, int k, double factor,     \
+    static int p##_multiply(const fl_vendor_lane *lane, int m, int n, int k, double factor,        \
                             const operand *a, const operand *b, const operand *c)                  \
     {                                                                                              \
         const real alpha = (real)factor, zero = 0;                                                 \
-        return lane->vendor->call.p##gemm(lane->blas, BENCH_OP_N, BENCH_OP_N, m, n, k, &alpha,     \
-                                          a->at, a->ld, b->at, b->ld, &zero, c->at, c->ld);        \
+        return lane->vendor->call.p##gemm(lane->blas, FL_VENDOR_OP_N, FL_VENDOR_OP_N, m, n, k,     \
+                                          &alpha, a->at, a->ld, b->at, b->ld, &zero, c->at,        \
+                                          c->ld);                                                  \
     }                                                                                              \
-    static int p##_multiply_all(const bench_vendor_lane *lane, int n, double factor,               \
+    static int p##_multiply_all(const fl_vendor_lane *lane, int n, double factor,                  \
                                 const operand *a, const operand *b, const operand *c, int count)   \
     {                                                                                              \
         const real alpha = (real)factor, zero = 0;                                                 \
-        return lane->vendor->call.p##gemm_strided(lane->blas, BENCH_OP_N, BENCH_OP_N, n, n, n,     \
-                                                  &alpha, a->at, a->ld, a->step, b->at, b->ld,     \
-                                                  b->step, &zero, c->at, c->ld, c->step, count);   \
+        return lane->vendor->call.p##gemm_strided(                                                 \
+            lane->blas, FL_VENDOR_OP_N, FL_VENDOR_OP_N, n, n, n, &alpha, a->at, a->ld, a->step,    \
+            b->at, b->ld, b->step, &zero, c->at, c->ld, c->step, count);                           \
     }                                                                                              \
-    static int p##_multiply_triangle(const bench_vendor_lane *lane, int side, int m, int n,        \
+    static int p##_multiply_triangle(const fl_vendor_lane *lane, int side, int m, int n,           \
                                      double factor, const operand *l, const operand *b,            \
                                      const operand *c)                                             \
     {                                                                                              \
         const real alpha = (real)factor;                                                           \
-        return lane->vendor->call.p##trmm(lane->blas, side, BENCH_FILL_LOWER, BENCH_OP_N,          \
-                                          BENCH_NON_UNIT, m, n, &alpha, l->at, l->ld, b->at,       \
+        return lane->vendor->call.p##trmm(lane->blas, side, FL_VENDOR_FILL_LOWER, FL_VENDOR_OP_N,  \
+                                          FL_VENDOR_NON_UNIT, m, n, &alpha, l->at, l->ld, b->at,   \
                                           b->ld, c->at, c->ld);                                    \
     }
 /* NOLINTEND(bugprone-macro-parentheses) */
@@ -184,51 +185,51 @@ static operand part_of(const filch_view *tile, size_t row, size_t col, size_t st
 }
 
 /* Batches and small products read blocks as if they were not triangular. */
-static int clear(const bench_vendor_lane *lane, const filch_view *inverse)
+static int clear(const fl_vendor_lane *lane, const filch_view *inverse)
 {
     const operand all = part_of(inverse, 0, 0, 0);
     int n = (int)inverse->rows;
-    return bench_blas_code(is_double(lane) ? d_clear(lane, n, &all) : s_clear(lane, n, &all));
+    return fl_vendor_blas_code(is_double(lane) ? d_clear(lane, n, &all) : s_clear(lane, n, &all));
 }
 
 /* c := factor a b, n x n each. */
-static int multiply_all(const bench_vendor_lane *lane, size_t n, double factor, const operand *a,
+static int multiply_all(const fl_vendor_lane *lane, size_t n, double factor, const operand *a,
                         const operand *b, const operand *c, size_t count)
 {
-    return bench_blas_code(is_double(lane)
-                               ? d_multiply_all(lane, (int)n, factor, a, b, c, (int)count)
-                               : s_multiply_all(lane, (int)n, factor, a, b, c, (int)count));
+    return fl_vendor_blas_code(is_double(lane)
+                                   ? d_multiply_all(lane, (int)n, factor, a, b, c, (int)count)
+                                   : s_multiply_all(lane, (int)n, factor, a, b, c, (int)count));
 }
 
 /* c := factor b t, where t is a lower triangle, and c is m x n. */
-static int multiply_right(const bench_vendor_lane *lane, int m, int n, double factor,
-                          const operand *b, const operand *t, const operand *c)
+static int multiply_right(const fl_vendor_lane *lane, int m, int n, double factor, const operand *b,
+                          const operand *t, const operand *c)
 {
     if (n < TRIANGLE_LEAST)
-        return bench_blas_code(is_double(lane) ? d_multiply(lane, m, n, n, factor, b, t, c)
-                                               : s_multiply(lane, m, n, n, factor, b, t, c));
-    return bench_blas_code(
-        is_double(lane) ? d_multiply_triangle(lane, BENCH_SIDE_RIGHT, m, n, factor, t, b, c)
-                        : s_multiply_triangle(lane, BENCH_SIDE_RIGHT, m, n, factor, t, b, c));
+        return fl_vendor_blas_code(is_double(lane) ? d_multiply(lane, m, n, n, factor, b, t, c)
+                                                   : s_multiply(lane, m, n, n, factor, b, t, c));
+    return fl_vendor_blas_code(
+        is_double(lane) ? d_multiply_triangle(lane, FL_VENDOR_SIDE_RIGHT, m, n, factor, t, b, c)
+                        : s_multiply_triangle(lane, FL_VENDOR_SIDE_RIGHT, m, n, factor, t, b, c));
 }
 
 /* c := factor t b, likewise. */
-static int multiply_left(const bench_vendor_lane *lane, int m, int n, double factor,
-                         const operand *t, const operand *b, const operand *c)
+static int multiply_left(const fl_vendor_lane *lane, int m, int n, double factor, const operand *t,
+                         const operand *b, const operand *c)
 {
     if (m < TRIANGLE_LEAST)
-        return bench_blas_code(is_double(lane) ? d_multiply(lane, m, n, m, factor, t, b, c)
-                                               : s_multiply(lane, m, n, m, factor, t, b, c));
-    return bench_blas_code(is_double(lane)
-                               ? d_multiply_triangle(lane, BENCH_SIDE_LEFT, m, n, factor, t, b, c)
-                               : s_multiply_triangle(lane, BENCH_SIDE_LEFT, m, n, factor, t, b, c));
+        return fl_vendor_blas_code(is_double(lane) ? d_multiply(lane, m, n, m, factor, t, b, c)
+                                                   : s_multiply(lane, m, n, m, factor, t, b, c));
+    return fl_vendor_blas_code(
+        is_double(lane) ? d_multiply_triangle(lane, FL_VENDOR_SIDE_LEFT, m, n, factor, t, b, c)
+                        : s_multiply_triangle(lane, FL_VENDOR_SIDE_LEFT, m, n, factor, t, b, c));
 }
 
 /* All blocks of BLOCK rows; nothing above the diagonal may be other than finite. */
-static int invert_blocks(const bench_vendor_lane *lane, const layout *at, const filch_view *l,
+static int invert_blocks(const fl_vendor_lane *lane, const layout *at, const filch_view *l,
                          const filch_view *inverse)
 {
-    const fl_cuda_api *api = bench_gpu_api(lane->vendor->gpu);
+    const fl_cuda_api *api = lane->vendor->driver;
     size_t bytes = block_bytes(l->element);
     const operand identity = {in_room(lane, at->identities), BLOCK, 0};
     const operand factors = {in_room(lane, at->factors), BLOCK, BLOCK * BLOCK};
@@ -239,18 +240,19 @@ static int invert_blocks(const bench_vendor_lane *lane, const layout *at, const 
         return 0;
     int code = multiply_all(lane, BLOCK, 1, &from, &identity, &factors, count);
     if (code == 0)
-        code = bench_memory_code(api->cuMemcpyDtoDAsync(lane->inverse.block + at->inverses,
-                                                        lane->inverse.block + at->identities,
-                                                        count * bytes, lane->stream));
+        code = fl_vendor_memory_code(api->cuMemcpyDtoDAsync(lane->inverse.block + at->inverses,
+                                                            lane->inverse.block + at->identities,
+                                                            count * bytes, lane->stream));
     void *tables[] = {in_room(lane, at->from), in_room(lane, at->to)};
     if (code == 0)
-        code = bench_blas_code(is_double(lane) ? d_solve(lane, tables[0], tables[1], (int)count)
-                                               : s_solve(lane, tables[0], tables[1], (int)count));
+        code =
+            fl_vendor_blas_code(is_double(lane) ? d_solve(lane, tables[0], tables[1], (int)count)
+                                                : s_solve(lane, tables[0], tables[1], (int)count));
     return code ? code : multiply_all(lane, BLOCK, 1, &inverses, &identity, &to, count);
 }
 
 /* The rows that make no whole block. */
-static int invert_rest(const bench_vendor_lane *lane, const layout *at, const filch_view *l,
+static int invert_rest(const fl_vendor_lane *lane, const layout *at, const filch_view *l,
                        const filch_view *inverse)
 {
     size_t begin = l->rows / BLOCK * BLOCK, n = l->rows - begin;
@@ -265,14 +267,14 @@ static int invert_rest(const bench_vendor_lane *lane, const layout *at, const fi
     rest.ld = inverse->ld;
     if (n == 0)
         return 0;
-    int code = bench_vendor_copy(lane, &identity, &rest);
+    int code = fl_vendor_copy(lane, &identity, &rest);
     return code ? code
-                : bench_blas_code(is_double(lane) ? d_solve_rest(lane, (int)n, &from, &to)
-                                                  : s_solve_rest(lane, (int)n, &from, &to));
+                : fl_vendor_blas_code(is_double(lane) ? d_solve_rest(lane, (int)n, &from, &to)
+                                                      : s_solve_rest(lane, (int)n, &from, &to));
 }
 
 /* Whole pairs of blocks with h rows each, from the tile's first on. */
-static int join_pairs(const bench_vendor_lane *lane, const layout *at, size_t h, size_t count,
+static int join_pairs(const fl_vendor_lane *lane, const layout *at, size_t h, size_t count,
                       const filch_view *l, const filch_view *inverse)
 {
     const operand a = part_of(inverse, 0, 0, 2 * h), b = part_of(l, h, 0, 2 * h);
@@ -283,7 +285,7 @@ static int join_pairs(const bench_vendor_lane *lane, const layout *at, size_t h,
 }
 
 /* One pair, of h rows and as many more. */
-static int join_one(const bench_vendor_lane *lane, const layout *at, size_t begin, size_t h,
+static int join_one(const fl_vendor_lane *lane, const layout *at, size_t begin, size_t h,
                     size_t more, const filch_view *l, const filch_view *inverse)
 {
     const operand a = part_of(inverse, begin, begin, 0), b = part_of(l, begin + h, begin, 0);
@@ -295,7 +297,7 @@ static int join_one(const bench_vendor_lane *lane, const layout *at, size_t begi
 }
 
 /* All pairs whose first block has h rows: the whole ones at once, if there are several. */
-static int join(const bench_vendor_lane *lane, const layout *at, size_t h, const filch_view *l,
+static int join(const fl_vendor_lane *lane, const layout *at, size_t h, const filch_view *l,
                 const filch_view *inverse)
 {
     size_t n = l->rows, count = n / (2 * h);
@@ -306,9 +308,9 @@ static int join(const bench_vendor_lane *lane, const layout *at, size_t h, const
     return code;
 }
 
-int bench_vendor_invert(bench_vendor_lane *lane, const filch_view *l, const filch_view *inverse)
+int fl_vendor_invert(fl_vendor_lane *lane, const filch_view *l, const filch_view *inverse)
 {
-    int code = bench_vendor_inverse_reserve(lane, l->element, l->rows);
+    int code = fl_vendor_inverse_reserve(lane, l->element, l->rows);
     if (code != 0)
         return code;
     const layout at = lay_out(l->element, lane->inverse_n);
