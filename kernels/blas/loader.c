@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "kernels/blas/loader.h"
+
+#include "kernels/blas/gate.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ENGINE_FILE "libfilch_blas_engine.so"
+
+typedef enum state { WAITING, STARTED, OVER } state;
+
+static _Atomic state now_is;
+/* The process that began to start the engine, or 0. The engine's threads, and the driver's, are not
+ * in its children; nor is the owner of the lock, if it was held. */
+static _Atomic pid_t owner;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const fl_blas_engine *engine;
+static fl_blas_host host;
+
+/* Out of the folder of this library, or wherever the system looks. */
+static const fl_blas_engine *load(void)
+{
+    char path[4096];
+    Dl_info info;
+    const char *slash = dladdr(&host, &info) ? strrchr(info.dli_fname, '/') : NULL;
+    (void)snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash + 1 - info.dli_fname) : 0,
+                   slash ? info.dli_fname : "", ENGINE_FILE);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!library) {
+        fl_settings_say("%s", dlerror()); /* NOLINT(concurrency-mt-unsafe): own text a thread */
+        return NULL;
+    }
+    return dlsym(library, FL_BLAS_ENGINE_SYMBOL);
+}
+
+static void set(state is)
+{
+    /* Those who see STARTED see the engine. */
+    atomic_store_explicit(&now_is, is, memory_order_release);
+}
+
+static state get(void)
+{
+    return atomic_load_explicit(&now_is, memory_order_acquire);
+}
+
+static void start(const void *caller)
+{
+    atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
+    host = (fl_blas_host){.settings = fl_settings(),
+                          .enter = fl_gate_enter,
+                          .leave = fl_gate_leave,
+                          .find = fl_next_symbol,
+                          .caller = caller,
+                          .say = fl_settings_say};
+    /* Whatever the start calls is none of the program's calls. */
+    fl_gate_enter();
+    engine = load();
+    set(engine && engine->start(&host) ? STARTED : OVER);
+    fl_gate_leave();
+}
+
+bool fl_loader_is_started(void)
+{
+    return get() == STARTED;
+}
+
+bool fl_loader_is_over(void)
+{
+    return get() == OVER;
+}
+
+fl_blas_outcome fl_loader_run(fl_blas_call *call, const void *caller)
+{
+    pid_t of = atomic_load_explicit(&owner, memory_order_relaxed);
+    if (of != 0 && of != getpid()) {
+        set(OVER);
+        return FL_BLAS_NEVER;
+    }
+    if (get() == WAITING) {
+        (void)pthread_mutex_lock(&lock);
+        if (get() == WAITING)
+            start(caller);
+        (void)pthread_mutex_unlock(&lock);
+    }
+    if (get() != STARTED)
+        return FL_BLAS_NEVER;
+    fl_blas_outcome outcome = engine->run(call);
+    if (outcome == FL_BLAS_NEVER)
+        set(OVER);
+    return outcome;
+}

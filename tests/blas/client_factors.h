@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LAPACK's routines, for a file that has defined REAL and P(prefix, name). */
+#include "client_matrix.h"
+
+typedef lapack_int integer;
+
+static double product(const matrix *a, const matrix *b, char ta, int i, int j, int k)
+{
+    double sum = 0;
+    for (int l = 0; l < k; l++)
+        sum += op(a, ta, i, l) * (double)*at(b, l, j);
+    return sum;
+}
+
+/* op(A) X = B, to rounding of a system of moderate condition. */
+static void check_solution(const char *text, const matrix *a, char ta, const matrix *x,
+                           const matrix *b)
+{
+    for (int j = 0; j < x->cols; j++)
+        for (int i = 0; i < x->rows; i++) {
+            double sum = product(a, x, ta, i, j, x->rows);
+            if (!near((double)*at(b, i, j), sum, x->rows, 20 + 2 * x->rows)) {
+                client_wrong("%s: (%d, %d) of A X is %g, not %g", text, i, j, sum,
+                             (double)*at(b, i, j));
+                return;
+            }
+        }
+    check_rest(text, x, b, 0);
+}
+
+/* Symmetric, and positive definite by its diagonal. */
+static matrix make_definite(int n, int form)
+{
+    matrix a = make(n, n, form);
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i <= j; i++) {
+            *at(&a, i, j) = i == j ? (REAL)n + 1 : *at(&a, i, j);
+            *at(&a, j, i) = *at(&a, i, j);
+        }
+    return a;
+}
+
+static integer call_potrf(int form, char uplo, matrix *a)
+{
+    integer n = a->rows, ld = a->ld, info = -99;
+    client_calls++;
+    if (form == FORTRAN)
+        P(LAPACK_, potrf)(letter(uplo), &n, a->p, &ld, &info);
+    else if (form < FORMS)
+        info = P(LAPACKE_, potrf)(layout_of(form), *letter(uplo), n, a->p, ld);
+    else
+        info = P(LAPACKE_, potrf_work)(layout_of(form), *letter(uplo), n, a->p, ld);
+    return info;
+}
+
+static integer call_potrs(int form, char uplo, const matrix *a, matrix *b)
+{
+    integer n = a->rows, nrhs = b->cols, lda = a->ld, ldb = b->ld, info = -99;
+    client_calls++;
+    if (form == FORTRAN)
+        P(LAPACK_, potrs)(letter(uplo), &n, &nrhs, a->p, &lda, b->p, &ldb, &info);
+    else if (form < FORMS)
+        info = P(LAPACKE_, potrs)(layout_of(form), uplo, n, nrhs, a->p, lda, b->p, ldb);
+    else
+        info = P(LAPACKE_, potrs_work)(layout_of(form), uplo, n, nrhs, a->p, lda, b->p, ldb);
+    return info;
+}
+
+static void one_potrf(int form, char uplo, int n)
+{
+    matrix full = make_definite(n, form), a = copy(&full), b = make(n, client_size(), form);
+    matrix before, x;
+    char text[128];
+    snprintf(text, sizeof text, "%zu potrf form %d %c %d", sizeof(REAL), form, uplo, n);
+    hide(&a, uplo, 'N');
+    before = copy(&a);
+    integer info = call_potrf(form, uplo, &a);
+    if (info != 0)
+        client_wrong("%s: info is %d", text, (int)info);
+    for (int j = 0; j < n; j++)
+        for (int i = j; i < n; i++) {
+            double sum = 0;
+            for (int l = 0; l <= j; l++)
+                sum += uplo == 'L' ? (double)*at(&a, i, l) * (double)*at(&a, j, l)
+                                   : (double)*at(&a, l, i) * (double)*at(&a, l, j);
+            if (!near((double)*at(&full, i, j), sum, n, 2 * n)) {
+                client_wrong("%s: (%d, %d) of the product is %g, not %g", text, i, j, sum,
+                             (double)*at(&full, i, j));
+                i = j = n;
+            }
+        }
+    check_rest(text, &a, &before, uplo);
+    x = copy(&b);
+    info = call_potrs(form, uplo, &a, &x);
+    if (info != 0)
+        client_wrong("%s: info of potrs is %d", text, (int)info);
+    check_solution(text, &full, 'N', &x, &b);
+    forget(&full), forget(&a), forget(&b), forget(&before), forget(&x);
+}
+
+/* The minor that is not positive is told. */
+static void one_indefinite(int form, char uplo, int n)
+{
+    matrix a = make_definite(n, form);
+    int at_row = client_pick(n);
+    *at(&a, at_row, at_row) = -1;
+    integer info = call_potrf(form, uplo, &a);
+    if (info != at_row + 1)
+        client_wrong("%zu potrf form %d %c %d: info is %d, not %d", sizeof(REAL), form, uplo, n,
+                     (int)info, at_row + 1);
+    forget(&a);
+}
+
+static void all_potrf(void)
+{
+    for (int form = 0; form < LAPACK_FORMS; form++)
+        for (const char *uplo = "LU"; *uplo; uplo++)
+            for (int round = 0; round < 4; round++) {
+                one_potrf(form, *uplo, round ? client_size() : client_largest());
+                one_indefinite(form, *uplo, client_size());
+            }
+}
+
+/* P A = L U. */
+static void check_lu(const char *text, const matrix *lu, const matrix *a, const integer *pivots)
+{
+    matrix p = copy(a);
+    int least = a->rows < a->cols ? a->rows : a->cols;
+    for (int k = 0; k < least; k++) {
+        int with = pivots[k] - 1;
+        if (with < k || with >= a->rows) {
+            client_wrong("%s: pivot %d is %d", text, k, with + 1);
+            break;
+        }
+        for (int j = 0; j < a->cols; j++) {
+            REAL x = *at(&p, k, j);
+            *at(&p, k, j) = *at(&p, with, j);
+            *at(&p, with, j) = x;
+        }
+    }
+    for (int j = 0; j < a->cols; j++)
+        for (int i = 0; i < a->rows; i++) {
+            double sum = 0;
+            for (int l = 0; l < least && l <= i && l <= j; l++)
+                sum += (l == i ? 1 : (double)*at(lu, i, l)) * (double)*at(lu, l, j);
+            if (!near((double)*at(&p, i, j), sum, least, 20 + least)) {
+                client_wrong("%s: (%d, %d) of L U is %g, not %g", text, i, j, sum,
+                             (double)*at(&p, i, j));
+                i = a->rows, j = a->cols;
+            }
+        }
+    check_rest(text, lu, &p, 0);
+    forget(&p);
+}
+
+static integer call_getrf(int form, matrix *a, integer *pivots)
+{
+    integer m = a->rows, n = a->cols, ld = a->ld, info = -99;
+    client_calls++;
+    if (form == FORTRAN)
+        P(LAPACK_, getrf)(&m, &n, a->p, &ld, pivots, &info);
+    else if (form < FORMS)
+        info = P(LAPACKE_, getrf)(layout_of(form), m, n, a->p, ld, pivots);
+    else
+        info = P(LAPACKE_, getrf_work)(layout_of(form), m, n, a->p, ld, pivots);
+    return info;
+}
+
+static integer call_getrs(int form, char trans, const matrix *a, const integer *pivots, matrix *b)
+{
+    integer n = a->rows, nrhs = b->cols, lda = a->ld, ldb = b->ld, info = -99;
+    client_calls++;
+    if (form == FORTRAN)
+        P(LAPACK_, getrs)(letter(trans), &n, &nrhs, a->p, &lda, pivots, b->p, &ldb, &info);
+    else if (form < FORMS)
+        info = P(LAPACKE_, getrs)(layout_of(form), trans, n, nrhs, a->p, lda, pivots, b->p, ldb);
+    else
+        info =
+            P(LAPACKE_, getrs_work)(layout_of(form), trans, n, nrhs, a->p, lda, pivots, b->p, ldb);
+    return info;
+}
+
+static void make_dominant(const matrix *a)
+{
+    for (int j = 0; j < a->cols && j < a->rows; j++)
+        *at(a, (j + 3) % a->rows, j) += 3;
+}
+
+static void one_getrf(int form, int m, int n)
+{
+    matrix a = make(m, n, form), lu, b, x;
+    integer *pivots = calloc((size_t)(m + n), sizeof *pivots);
+    char text[128];
+    snprintf(text, sizeof text, "%zu getrf form %d %d %d", sizeof(REAL), form, m, n);
+    make_dominant(&a);
+    lu = copy(&a);
+    integer info = call_getrf(form, &lu, pivots);
+    if (info != 0)
+        client_wrong("%s: info is %d", text, (int)info);
+    check_lu(text, &lu, &a, pivots);
+    for (const char *trans = "NTC"; *trans && m == n; trans++) {
+        b = make(n, client_size(), form);
+        x = copy(&b);
+        info = call_getrs(form, *trans, &lu, pivots, &x);
+        if (info != 0)
+            client_wrong("%s: info of getrs is %d", text, (int)info);
+        check_solution(text, &a, *trans, &x, &b);
+        forget(&b), forget(&x);
+    }
+    forget(&a), forget(&lu);
+    free(pivots);
+}
+
+static void one_singular(int form, int n)
+{
+    matrix a = make(n, n, form);
+    integer *pivots = calloc((size_t)n, sizeof *pivots);
+    int zero = client_pick(n);
+    for (int i = 0; i < n; i++)
+        *at(&a, i, zero) = 0;
+    integer info = call_getrf(form, &a, pivots);
+    if (info != zero + 1)
+        client_wrong("%zu getrf form %d %d: info is %d, not %d", sizeof(REAL), form, n, (int)info,
+                     zero + 1);
+    forget(&a);
+    free(pivots);
+}
+
+static void all_getrf(void)
+{
+    for (int form = 0; form < LAPACK_FORMS; form++)
+        for (int round = 0; round < 6; round++) {
+            int n = round ? client_size() : client_largest();
+            one_getrf(form, n, n);
+            one_getrf(form, client_size(), client_size());
+            one_singular(form, n);
+        }
+}
+
+static integer call_geqrf(int form, matrix *a, REAL *tau)
+{
+    integer m = a->rows, n = a->cols, ld = a->ld, info = -99, count = -1;
+    REAL size = 0;
+    client_calls++;
+    if (form == FORTRAN || form >= FORMS) {
+        if (form == FORTRAN)
+            P(LAPACK_, geqrf)(&m, &n, a->p, &ld, tau, &size, &count, &info);
+        else
+            info = P(LAPACKE_, geqrf_work)(layout_of(form), m, n, a->p, ld, tau, &size, -1);
+        count = (integer)size;
+        REAL *work = malloc((size_t)count * sizeof *work);
+        if (info == 0 && form == FORTRAN)
+            P(LAPACK_, geqrf)(&m, &n, a->p, &ld, tau, work, &count, &info);
+        else if (info == 0)
+            info = P(LAPACKE_, geqrf_work)(layout_of(form), m, n, a->p, ld, tau, work, count);
+        free(work);
+    } else {
+        info = P(LAPACKE_, geqrf)(layout_of(form), m, n, a->p, ld, tau);
+    }
+    return info;
+}
+
+/* Q R by the reflectors, from the last to the first, on R. */
+static void check_qr(const char *text, const matrix *qr, const matrix *a, const REAL *tau)
+{
+    int m = a->rows, n = a->cols, least = m < n ? m : n;
+    double *r = calloc((size_t)m * (size_t)n, sizeof *r);
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i <= j && i < m; i++)
+            r[j * m + i] = (double)*at(qr, i, j);
+    for (int k = least - 1; k >= 0; k--)
+        for (int j = 0; j < n; j++) {
+            double sum = r[j * m + k];
+            for (int i = k + 1; i < m; i++)
+                sum += (double)*at(qr, i, k) * r[j * m + i];
+            sum *= (double)tau[k];
+            r[j * m + k] -= sum;
+            for (int i = k + 1; i < m; i++)
+                r[j * m + i] -= sum * (double)*at(qr, i, k);
+        }
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < m; i++)
+            if (!near((double)*at(a, i, j), r[j * m + i], m, 4 + m)) {
+                client_wrong("%s: (%d, %d) of Q R is %g, not %g", text, i, j, r[j * m + i],
+                             (double)*at(a, i, j));
+                i = m, j = n;
+            }
+    check_rest(text, qr, a, 0);
+    free(r);
+}
+
+static void one_geqrf(int form, int m, int n)
+{
+    matrix a = make(m, n, form), qr = copy(&a);
+    REAL *tau = calloc((size_t)(m + n), sizeof *tau);
+    char text[128];
+    snprintf(text, sizeof text, "%zu geqrf form %d %d %d", sizeof(REAL), form, m, n);
+    integer info = call_geqrf(form, &qr, tau);
+    if (info != 0)
+        client_wrong("%s: info is %d", text, (int)info);
+    check_qr(text, &qr, &a, tau);
+    forget(&a), forget(&qr);
+    free(tau);
+}
+
+static void all_geqrf(void)
+{
+    for (int form = 0; form < LAPACK_FORMS; form++)
+        for (int round = 0; round < 6; round++)
+            one_geqrf(form, client_size(), round ? client_size() : client_largest());
+}
+
+static void one_posv(int form, char uplo, int n)
+{
+    matrix full = make_definite(n, form), a = copy(&full), b = make(n, client_size(), form);
+    matrix x = copy(&b);
+    integer info = -99, order = n, nrhs = b.cols, lda = a.ld, ldb = b.ld;
+    char text[128];
+    snprintf(text, sizeof text, "%zu posv form %d %c %d", sizeof(REAL), form, uplo, n);
+    hide(&a, uplo, 'N');
+    client_calls++;
+    if (form == FORTRAN)
+        P(LAPACK_, posv)(letter(uplo), &order, &nrhs, a.p, &lda, x.p, &ldb, &info);
+    else if (form < FORMS)
+        info = P(LAPACKE_, posv)(layout_of(form), uplo, n, nrhs, a.p, lda, x.p, ldb);
+    else
+        info = P(LAPACKE_, posv_work)(layout_of(form), uplo, n, nrhs, a.p, lda, x.p, ldb);
+    if (info != 0)
+        client_wrong("%s: info is %d", text, (int)info);
+    check_solution(text, &full, 'N', &x, &b);
+    forget(&full), forget(&a), forget(&b), forget(&x);
+}
+
+static void all_posv(void)
+{
+    for (int form = 0; form < LAPACK_FORMS; form++)
+        for (const char *uplo = "LU"; *uplo; uplo++)
+            for (int round = 0; round < 3; round++)
+                one_posv(form, *uplo, round ? client_size() : client_largest());
+}
+
+static void one_gesv(int form, int n)
+{
+    matrix a = make(n, n, form), b = make(n, client_size(), form), lu, x = copy(&b);
+    integer info = -99, order = n, nrhs = b.cols, lda, ldb = b.ld;
+    integer *pivots = calloc((size_t)n, sizeof *pivots);
+    char text[128];
+    snprintf(text, sizeof text, "%zu gesv form %d %d", sizeof(REAL), form, n);
+    make_dominant(&a);
+    lu = copy(&a);
+    lda = lu.ld;
+    client_calls++;
+    if (form == FORTRAN)
+        P(LAPACK_, gesv)(&order, &nrhs, lu.p, &lda, pivots, x.p, &ldb, &info);
+    else if (form < FORMS)
+        info = P(LAPACKE_, gesv)(layout_of(form), n, nrhs, lu.p, lda, pivots, x.p, ldb);
+    else
+        info = P(LAPACKE_, gesv_work)(layout_of(form), n, nrhs, lu.p, lda, pivots, x.p, ldb);
+    if (info != 0)
+        client_wrong("%s: info is %d", text, (int)info);
+    check_lu(text, &lu, &a, pivots);
+    check_solution(text, &a, 'N', &x, &b);
+    forget(&a), forget(&lu), forget(&b), forget(&x);
+    free(pivots);
+}
+
+static void all_gesv(void)
+{
+    for (int form = 0; form < LAPACK_FORMS; form++)
+        for (int round = 0; round < 5; round++)
+            one_gesv(form, round ? client_size() : client_largest());
+}
