@@ -42,6 +42,10 @@ int micro_panels(FILE *out, micro_list *list);
 /* The same for tiles up to this order. */
 int micro_panels_upto(FILE *out, micro_list *list, size_t largest);
 
+int micro_launch(FILE *out, micro_list *list);
+/* The same with graphs of up to so many kernels. */
+int micro_launch_upto(FILE *out, micro_list *list, size_t largest);
+
 /* Sorts the MICRO_ROUNDS values and returns the middle one. */
 double micro_median(double *rounds);
 /* Adds a figure, by a copy of its name, and prints its line. */

@@ -15,6 +15,7 @@ static const struct {
     {"deque", "push, pop and theft of the work-stealing deque", micro_deque},
     {"range", "take and cut of a batch's share", micro_range},
     {"dispatch", "a task: to build, to hold, to run", micro_dispatch},
+    {"launch", "empty kernels by the driver alone: launches, graphs, parameters", micro_launch},
     {"idle", "a device's work beside an idle one that may not have it", micro_idle},
     {"arena", "blocks of a GPU's memory, beside the driver's allocations", micro_arena},
     {"copy", "tiles between the host and GPUs, beside the driver's copies", micro_copy},

@@ -455,6 +455,10 @@ fake_kernel_info *fake_image_add(fake_image *image, const char *name, size_t len
 void fake_image_drop(fake_image *image);
 
 /* launch.c */
+/* Counts a launch, or an edge, after which a kernel may begin before the one before it has ended.
+ */
+CUresult fake_programmatic(const fake_context *context);
+
 typedef struct fake_kernel_call {
     CUfunction function;
     unsigned grid[3], block[3], cluster[3];

@@ -104,6 +104,44 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph handle, const CUgraph
     return fake_end(result);
 }
 
+/* A programmatic edge keeps the order of a full one: a kernel that waits before it touches data
+ * cannot tell them apart. */
+static CUresult edge_add(const fake_graph *graph, CUgraphNode before, CUgraphNode after,
+                         const CUgraphEdgeData *data)
+{
+    fake_node *from = node_get(graph, before), *to = node_get(graph, after);
+
+    if (from == NULL || to == NULL)
+        return FL_CUDA_ERROR_INVALID_VALUE;
+    if (data != NULL && data->type == FL_CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC) {
+        if (data->from_port != FL_CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC || data->to_port != 0)
+            return fake_violate(FL_CUDA_ERROR_INVALID_VALUE, "the ports of a programmatic edge");
+        CUresult result = fake_programmatic(to->work->context);
+        if (result != FL_CUDA_SUCCESS)
+            return result;
+    } else if (data != NULL && (data->type != 0 || data->from_port != 0 || data->to_port != 0)) {
+        return fake_violate(FL_CUDA_ERROR_INVALID_VALUE, "an edge of type %d", data->type);
+    }
+    return fake_nodes_add(&to->behind, from)
+               ? FL_CUDA_SUCCESS
+               : fake_violate(FL_CUDA_ERROR_INVALID_VALUE, "a dependency is given twice");
+}
+
+CUresult cuGraphAddDependencies_v2(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to,
+                                   const CUgraphEdgeData *data, size_t count)
+{
+    CUresult result = fake_begin("cuGraphAddDependencies", FAKE_READY);
+
+    if (result != FL_CUDA_SUCCESS)
+        return fake_end(result);
+    const fake_graph *graph = fake_find(FAKE_GRAPH, handle);
+    if (graph == NULL)
+        return fake_end(FL_CUDA_ERROR_INVALID_HANDLE);
+    for (size_t i = 0; i < count && result == FL_CUDA_SUCCESS; i++)
+        result = edge_add(graph, from[i], to[i], data != NULL ? &data[i] : NULL);
+    return fake_end(result);
+}
+
 CUresult cuGraphDestroy(CUgraph handle)
 {
     CUresult result = fake_begin("cuGraphDestroy", FAKE_READY | FAKE_ENDING);

@@ -283,6 +283,14 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
     return fake_end(result != FL_CUDA_SUCCESS ? result : launch(&call, stream));
 }
 
+CUresult fake_programmatic(const fake_context *context)
+{
+    if (fake_context_device(context)->major < 9)
+        return fake_violate(FL_CUDA_ERROR_NOT_SUPPORTED, "no programmatic launch on this device");
+    fake_count("programmatic");
+    return FL_CUDA_SUCCESS;
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
                           void **extra)
 {
@@ -305,6 +313,12 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
             call.cluster[0] = attribute->value.clusterDim.x;
             call.cluster[1] = attribute->value.clusterDim.y;
             call.cluster[2] = attribute->value.clusterDim.z;
+            break;
+        case FL_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+            if (attribute->value.programmaticStreamSerializationAllowed != 0)
+                result = fake_programmatic(fake_current());
+            if (result != FL_CUDA_SUCCESS)
+                return fake_end(result);
             break;
         case FL_CU_LAUNCH_ATTRIBUTE_IGNORE:
         case FL_CU_LAUNCH_ATTRIBUTE_COOPERATIVE:

@@ -95,6 +95,7 @@
 #define FAKE_NAME_cuLaunchKernelEx cuLaunchKernelEx
 #define FAKE_NAME_cuGraphCreate cuGraphCreate
 #define FAKE_NAME_cuGraphAddKernelNode cuGraphAddKernelNode_v2
+#define FAKE_NAME_cuGraphAddDependencies cuGraphAddDependencies_v2
 #define FAKE_NAME_cuGraphInstantiateWithFlags cuGraphInstantiateWithFlags
 #define FAKE_NAME_cuGraphExecKernelNodeSetParams cuGraphExecKernelNodeSetParams_v2
 #define FAKE_NAME_cuGraphLaunch cuGraphLaunch

@@ -35,6 +35,7 @@ int main(void)
 #define CUlaunchAttribute own_CUlaunchAttribute
 #define CUlaunchConfig own_CUlaunchConfig
 #define CUDA_KERNEL_NODE_PARAMS own_CUDA_KERNEL_NODE_PARAMS
+#define CUgraphEdgeData own_CUgraphEdgeData
 #define CUdevSmResource own_CUdevSmResource
 #define CUdevResource own_CUdevResource
 #define CUmemAllocationType own_CUmemAllocationType
@@ -66,6 +67,7 @@ int main(void)
 #undef CUlaunchAttribute
 #undef CUlaunchConfig
 #undef CUDA_KERNEL_NODE_PARAMS
+#undef CUgraphEdgeData
 #undef CUdevSmResource
 #undef CUdevResource
 #undef CUmemAllocationType
@@ -196,6 +198,7 @@ SAME_FIELD(CUlaunchAttributeValue, cooperative);
 SAME_FIELD(CUlaunchAttributeValue, clusterDim.x);
 SAME_FIELD(CUlaunchAttributeValue, clusterDim.y);
 SAME_FIELD(CUlaunchAttributeValue, clusterDim.z);
+SAME_FIELD(CUlaunchAttributeValue, programmaticStreamSerializationAllowed);
 SAME_FIELD(CUlaunchAttributeValue, priority);
 
 SAME_SIZE(CUlaunchAttribute);
@@ -227,6 +230,11 @@ SAME_FIELD(CUDA_KERNEL_NODE_PARAMS, kernelParams);
 SAME_FIELD(CUDA_KERNEL_NODE_PARAMS, extra);
 SAME_FIELD(CUDA_KERNEL_NODE_PARAMS, kern);
 SAME_FIELD(CUDA_KERNEL_NODE_PARAMS, ctx);
+
+SAME_SIZE(CUgraphEdgeData);
+SAME_FIELD(CUgraphEdgeData, from_port);
+SAME_FIELD(CUgraphEdgeData, to_port);
+SAME_FIELD(CUgraphEdgeData, type);
 
 SAME_SIZE(CUdevSmResource);
 SAME_FIELD(CUdevSmResource, smCount);

@@ -75,7 +75,7 @@ typedef struct CUDA_MEMCPY2D {
     size_t Height;
 } CUDA_MEMCPY2D;
 
-/* Excerpt of the driver's union of values; filch sets clusterDim alone. */
+/* Excerpt of the driver's union of values. */
 typedef union CUlaunchAttributeValue {
     char pad[64];
     uint64_t alignment; /* the driver's union has pointers of equal width */
@@ -85,6 +85,7 @@ typedef union CUlaunchAttributeValue {
         unsigned int y;
         unsigned int z;
     } clusterDim;
+    int programmaticStreamSerializationAllowed;
     int priority;
 } CUlaunchAttributeValue;
 
@@ -121,6 +122,13 @@ typedef struct CUDA_KERNEL_NODE_PARAMS {
     CUkernel kern;
     CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS;
+
+typedef struct CUgraphEdgeData {
+    unsigned char from_port;
+    unsigned char to_port;
+    unsigned char type;
+    unsigned char reserved[5];
+} CUgraphEdgeData;
 
 typedef struct CUdevSmResource {
     unsigned int smCount;
@@ -333,7 +341,12 @@ typedef struct CUmulticastObjectProp {
     X(CU_LAUNCH_ATTRIBUTE_IGNORE, 0)                                 \
     X(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 2)                            \
     X(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 4)                      \
+    X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6)      \
     X(CU_LAUNCH_ATTRIBUTE_PRIORITY, 8)                               \
+    X(CU_GRAPH_KERNEL_NODE_PORT_DEFAULT, 0)                          \
+    X(CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 1)                     \
+    X(CU_GRAPH_DEPENDENCY_TYPE_DEFAULT, 0)                           \
+    X(CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, 1)                      \
     X(CU_DEV_RESOURCE_TYPE_INVALID, 0)                               \
     X(CU_DEV_RESOURCE_TYPE_SM, 1)                                    \
     X(CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING, 1)            \
@@ -486,6 +499,9 @@ enum {
     X(cuGraphAddKernelNode, "cuGraphAddKernelNode", 12000, 0,                                      \
       (CUgraphNode * node, CUgraph graph, const CUgraphNode *behind, size_t behind_count,          \
        const CUDA_KERNEL_NODE_PARAMS *params))                                                     \
+    X(cuGraphAddDependencies, "cuGraphAddDependencies", 12030, 12030,                              \
+      (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, \
+       size_t count))                                                                              \
     X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040, 0,                        \
       (CUgraphExec * executable, CUgraph graph, unsigned long long flags))                         \
     X(cuGraphExecKernelNodeSetParams, "cuGraphExecKernelNodeSetParams", 12000, 0,                  \

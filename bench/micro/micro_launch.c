@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an empty kernel costs with the driver alone: launched by itself, as a node of a graph, and
+ * in a batch, a graph whose parameters are set before each launch of it; with no parameters, with
+ * some, and with filch's views; where kernels wait for the whole kernel before them, and where they
+ * begin before it ends and wait inside (programmatic dependent launch). All by turns. */
+#include "micro/micro.h"
+#include "offload/gpu.h"
+#include "support/fail.h"
+#include "support/timing.h"
+
+#include <stdlib.h>
+
+/* Programmatic launches: architecture, driver for graphs with them. */
+#define EARLY_MAJOR 9
+#define EARLY_DRIVER 12030
+/* Kernels that are timed together, at least. */
+#define KERNELS 4000
+#define LARGEST 100000
+#define VIEW_BYTES 56
+#define VIEWS 3
+
+enum params { NONE, POINTER, PACKED, VIEW, THREE_VIEWS, PARAMS };
+
+/* How a kernel follows another. */
+enum way {
+    FULL,   /* when it has ended */
+    INSIDE, /* it waits inside for its end */
+    EARLY,  /* and the other lets it begin at once */
+    WAYS
+};
+
+enum form { STREAM, GRAPH, BATCH };
+
+#define WAVEFRONT 0
+
+typedef struct launch_case {
+    const char *name;
+    enum form form;
+    enum params params;
+    enum way way;
+    size_t count;  /* kernels of a graph */
+    size_t chains; /* that these make; WAVEFRONT: of a square */
+} launch_case;
+
+static const launch_case cases[] = {
+    {"stream", STREAM, NONE, FULL, 1, 1},
+    {"stream, a pointer", STREAM, POINTER, FULL, 1, 1},
+    {"stream, 168 bytes", STREAM, PACKED, FULL, 1, 1},
+    {"stream, a view", STREAM, VIEW, FULL, 1, 1},
+    {"stream, three views", STREAM, THREE_VIEWS, FULL, 1, 1},
+    {"stream, waiting inside", STREAM, NONE, INSIDE, 1, 1},
+    {"stream, early", STREAM, NONE, EARLY, 1, 1},
+    {"stream, a view, early", STREAM, VIEW, EARLY, 1, 1},
+    {"stream, three views, early", STREAM, THREE_VIEWS, EARLY, 1, 1},
+    {"chain of 32", GRAPH, NONE, FULL, 32, 1},
+    {"chain of 128", GRAPH, NONE, FULL, 128, 1},
+    {"chain of 1000", GRAPH, NONE, FULL, 1000, 1},
+    {"chain of 10000", GRAPH, NONE, FULL, 10000, 1},
+    {"chain of 100000", GRAPH, NONE, FULL, 100000, 1},
+    {"chain of 1000, a pointer", GRAPH, POINTER, FULL, 1000, 1},
+    {"chain of 1000, 168 bytes", GRAPH, PACKED, FULL, 1000, 1},
+    {"chain of 1000, a view", GRAPH, VIEW, FULL, 1000, 1},
+    {"chain of 1000, three views", GRAPH, THREE_VIEWS, FULL, 1000, 1},
+    {"chain of 1000, waiting inside", GRAPH, NONE, INSIDE, 1000, 1},
+    {"chain of 1000, early", GRAPH, NONE, EARLY, 1000, 1},
+    {"chain of 1000, a pointer, early", GRAPH, POINTER, EARLY, 1000, 1},
+    {"chain of 1000, a view, early", GRAPH, VIEW, EARLY, 1000, 1},
+    {"chain of 1000, three views, early", GRAPH, THREE_VIEWS, EARLY, 1000, 1},
+    {"chain of 100000, early", GRAPH, NONE, EARLY, 100000, 1},
+    {"8 chains of 125", GRAPH, NONE, FULL, 1000, 8},
+    {"8 chains of 125, early", GRAPH, NONE, EARLY, 1000, 8},
+    {"wavefront of 32 x 32", GRAPH, NONE, FULL, 1024, WAVEFRONT},
+    {"wavefront of 32 x 32, early", GRAPH, NONE, EARLY, 1024, WAVEFRONT},
+    {"wavefront of 256 x 256", GRAPH, NONE, FULL, 65536, WAVEFRONT},
+    {"1000 alone", GRAPH, NONE, FULL, 1000, 1000},
+    {"batch of 8", BATCH, NONE, FULL, 8, 1},
+    {"batch of 32", BATCH, NONE, FULL, 32, 1},
+    {"batch of 32, a view", BATCH, VIEW, FULL, 32, 1},
+    {"batch of 32, three views", BATCH, THREE_VIEWS, FULL, 32, 1},
+    {"batch of 32, early", BATCH, NONE, EARLY, 32, 1},
+    {"batch of 64", BATCH, NONE, FULL, 64, 1},
+    {"batch of 128", BATCH, NONE, FULL, 128, 1},
+    {"batch of 128, early", BATCH, NONE, EARLY, 128, 1},
+    {"batch of 256", BATCH, NONE, FULL, 256, 1},
+};
+
+#define CASES (sizeof cases / sizeof *cases)
+
+/* --- Kernels --- */
+
+#define U64(name) ".param .u64 " name
+#define BYTES(name, bytes) ".param .align 8 .b8 " name "[" bytes "]"
+#define ENTRY(name, parameters, body) \
+    ".visible .entry " name "(" parameters ")\n{\n" body "    ret;\n}\n"
+#define ENTRIES(prefix, body)                       \
+    ENTRY(prefix "none", "", body)                  \
+    ENTRY(prefix "pointer", U64("a"), body)         \
+    ENTRY(prefix "packed", BYTES("a", "168"), body) \
+    ENTRY(prefix "view", BYTES("a", "56"), body)    \
+    ENTRY(prefix "three_views", BYTES("a", "56") ", " BYTES("b", "56") ", " BYTES("c", "56"), body)
+
+static const char full_kernels[] =
+    ".version 6.3\n.target sm_75\n.address_size 64\n" ENTRIES("", "");
+static const char early_kernels[] = ".version 7.8\n.target sm_90\n.address_size 64\n" ENTRIES(
+    "inside_", "    griddepcontrol.wait;\n")
+    ENTRIES("early_", "    griddepcontrol.launch_dependents;\n    griddepcontrol.wait;\n");
+
+static const char *const prefixes[WAYS] = {[FULL] = "", [INSIDE] = "inside_", [EARLY] = "early_"};
+static const char *const suffixes[PARAMS] = {[NONE] = "none",
+                                             [POINTER] = "pointer",
+                                             [PACKED] = "packed",
+                                             [VIEW] = "view",
+                                             [THREE_VIEWS] = "three_views"};
+
+/* What kernels are given: nothing is read. */
+static char nothing[VIEWS][VIEWS * VIEW_BYTES];
+static void *const arguments[VIEWS] = {nothing[0], nothing[1], nothing[2]};
+
+/* --- The driver --- */
+
+typedef struct bed {
+    bench_gpu gpu; /* cuda:0 */
+    CUstream stream;
+    CUmodule modules[2];
+    CUfunction functions[WAYS][PARAMS]; /* null: this GPU or driver has no such launches */
+} bed;
+
+typedef struct made {
+    CUgraph graph;
+    CUgraphExec executable;
+    CUgraphNode *nodes;
+} made;
+
+static filch_status asked(const bed *b, CUresult result, const char *call, filch_error *error)
+{
+    return bench_gpu_check(&b->gpu, result, call, error);
+}
+
+static void **params_of(enum params params)
+{
+    return params == NONE ? NULL : (void **)(uintptr_t)arguments;
+}
+
+static CUDA_KERNEL_NODE_PARAMS node_params(const bed *b, const launch_case *c)
+{
+    return (CUDA_KERNEL_NODE_PARAMS){.func = b->functions[c->way][c->params],
+                                     .gridDimX = 1,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = 1,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .kernelParams = params_of(c->params)};
+}
+
+static filch_status launch(const bed *b, const launch_case *c, filch_error *error)
+{
+    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
+    CUfunction function = b->functions[c->way][c->params];
+    if (c->way == FULL)
+        return asked(b,
+                     api->cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, b->stream,
+                                         params_of(c->params), NULL),
+                     "cuLaunchKernel", error);
+    CUlaunchAttribute attribute = {.id = FL_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+    CUlaunchConfig config = {.gridDimX = 1,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 1,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .hStream = b->stream,
+                             .attrs = &attribute,
+                             .numAttrs = 1};
+    return asked(b, api->cuLaunchKernelEx(&config, function, params_of(c->params), NULL),
+                 "cuLaunchKernelEx", error);
+}
+
+/* --- Graphs --- */
+
+/* The kernels before one, of a graph's. */
+static size_t before(const launch_case *c, size_t at, size_t list[2])
+{
+    size_t side = 1, count = 0;
+    if (c->chains != WAVEFRONT) {
+        list[0] = at - c->chains;
+        return at >= c->chains;
+    }
+    while (side * side < c->count)
+        side++;
+    if (at >= side)
+        list[count++] = at - side;
+    if (at % side != 0)
+        list[count++] = at - 1;
+    return count;
+}
+
+static CUresult add_node(const bed *b, const launch_case *c, made *m, size_t at)
+{
+    static const CUgraphEdgeData early = {.from_port = FL_CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+                                          .type = FL_CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
+    const CUDA_KERNEL_NODE_PARAMS params = node_params(b, c);
+    size_t list[2], count = before(c, at, list);
+    CUgraphNode behind[2];
+    for (size_t k = 0; k < count; k++)
+        behind[k] = m->nodes[list[k]];
+    if (c->way == FULL)
+        return api->cuGraphAddKernelNode(&m->nodes[at], m->graph, behind, count, &params);
+    CUresult result = api->cuGraphAddKernelNode(&m->nodes[at], m->graph, NULL, 0, &params);
+    for (size_t k = 0; k < count && result == FL_CUDA_SUCCESS; k++)
+        result = api->cuGraphAddDependencies(m->graph, &behind[k], &m->nodes[at], &early, 1);
+    return result;
+}
+
+static void drop(const bed *b, made *m)
+{
+    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
+    if (m->executable)
+        (void)api->cuGraphExecDestroy(m->executable);
+    if (m->graph)
+        (void)api->cuGraphDestroy(m->graph);
+    free(m->nodes);
+    *m = (made){0};
+}
+
+static filch_status make(const bed *b, const launch_case *c, made *m, filch_error *error)
+{
+    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
+    *m = (made){.nodes = calloc(c->count, sizeof *m->nodes)};
+    if (!m->nodes)
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, "launch", 0, "no memory for a graph");
+    CUresult result = api->cuGraphCreate(&m->graph, 0);
+    for (size_t k = 0; k < c->count && result == FL_CUDA_SUCCESS; k++)
+        result = add_node(b, c, m, k);
+    if (result == FL_CUDA_SUCCESS)
+        result = api->cuGraphInstantiateWithFlags(&m->executable, m->graph, 0);
+    return asked(b, result, "a graph", error);
+}
+
+static filch_status put(const bed *b, const launch_case *c, const made *m, filch_error *error)
+{
+    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
+    const CUDA_KERNEL_NODE_PARAMS params = node_params(b, c);
+    CUresult result = FL_CUDA_SUCCESS;
+    if (c->form == STREAM)
+        return launch(b, c, error);
+    for (size_t k = 0; k < c->count && c->form == BATCH && result == FL_CUDA_SUCCESS; k++)
+        result = api->cuGraphExecKernelNodeSetParams(m->executable, m->nodes[k], &params);
+    if (result == FL_CUDA_SUCCESS)
+        result = api->cuGraphLaunch(m->executable, b->stream);
+    return asked(b, result, "cuGraphLaunch", error);
+}
+
+/* --- Measuring --- */
+
+typedef struct figures {
+    double all[MICRO_ROUNDS]; /* seconds a kernel */
+    double host[MICRO_ROUNDS];
+} figures;
+
+static filch_status time_case(const bed *b, const launch_case *c, const made *m, size_t round,
+                              figures *f, filch_error *error)
+{
+    size_t repeat = (KERNELS + c->count - 1) / c->count;
+    double kernels = (double)(repeat * c->count);
+    filch_status status = FILCH_OK;
+    double begin = bench_now_s();
+    for (size_t k = 0; k < repeat && status == FILCH_OK; k++)
+        status = put(b, c, m, error);
+    double issued = bench_now_s();
+    if (status == FILCH_OK)
+        status = asked(b, bench_gpu_api(&b->gpu)->cuStreamSynchronize(b->stream),
+                       "cuStreamSynchronize", error);
+    f->all[round] = (bench_now_s() - begin) / kernels;
+    f->host[round] = (issued - begin) / kernels;
+    return status;
+}
+
+static bool is_possible(const bed *b, const launch_case *c, size_t largest)
+{
+    return b->functions[c->way][c->params] && c->count <= largest;
+}
+
+static void report(const launch_case *c, figures *f, FILE *out, micro_list *list)
+{
+    char name[MICRO_NAME];
+    micro_report(out, list, c->name, micro_median(f->all) * 1e6, "us/kernel");
+    if (c->form == GRAPH)
+        return;
+    snprintf(name, sizeof name, "%s: the host", c->name);
+    micro_report(out, list, name, micro_median(f->host) * 1e6, "us/kernel");
+}
+
+/* A graph that this driver refuses is left out. */
+static filch_status measure(const bed *b, size_t largest, FILE *out, micro_list *list,
+                            filch_error *error)
+{
+    static made graphs[CASES];
+    static figures all[CASES];
+    bool is_there[CASES];
+    filch_status status = FILCH_OK;
+    for (size_t k = 0; k < CASES; k++) {
+        is_there[k] = is_possible(b, &cases[k], largest);
+        if (is_there[k] && cases[k].form != STREAM)
+            is_there[k] = make(b, &cases[k], &graphs[k], error) == FILCH_OK;
+    }
+    for (int r = -1; r < MICRO_ROUNDS && status == FILCH_OK; r++) /* the first warms up */
+        for (size_t k = 0; k < CASES && status == FILCH_OK; k++)
+            if (is_there[k])
+                status = time_case(b, &cases[k], &graphs[k], r < 0 ? 0 : (size_t)r, &all[k], error);
+    for (size_t k = 0; k < CASES; k++) {
+        drop(b, &graphs[k]);
+        if (is_there[k] && status == FILCH_OK)
+            report(&cases[k], &all[k], out, list);
+    }
+    return status;
+}
+
+/* --- Beginning and end --- */
+
+static filch_status load(bed *b, int module, const char *image, enum way first, enum way last,
+                         filch_error *error)
+{
+    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
+    filch_status status = asked(
+        b, api->cuModuleLoadDataEx(&b->modules[module], image, 0, NULL, NULL), "kernels", error);
+    for (int w = (int)first; w <= (int)last; w++)
+        for (int p = 0; p < PARAMS && status == FILCH_OK; p++) {
+            char name[MICRO_NAME];
+            snprintf(name, sizeof name, "%s%s", prefixes[w], suffixes[p]);
+            status =
+                asked(b, api->cuModuleGetFunction(&b->functions[w][p], b->modules[module], name),
+                      name, error);
+        }
+    return status;
+}
+
+static filch_status open_bed(bed *b, filch_error *error)
+{
+    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
+    int major = 0;
+    filch_status status =
+        asked(b,
+              api->cuDeviceGetAttribute(&major, FL_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                        b->gpu.device),
+              "cuDeviceGetAttribute", error);
+    if (status == FILCH_OK)
+        status = asked(b, api->cuStreamCreate(&b->stream, FL_CU_STREAM_NON_BLOCKING),
+                       "cuStreamCreate", error);
+    if (status == FILCH_OK)
+        status = load(b, 0, full_kernels, FULL, FULL, error);
+    if (status == FILCH_OK && major >= EARLY_MAJOR && bench_gpu_driver(&b->gpu) >= EARLY_DRIVER)
+        status = load(b, 1, early_kernels, INSIDE, EARLY, error);
+    return status;
+}
+
+static void close_bed(bed *b)
+{
+    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
+    for (int k = 0; k < 2; k++)
+        if (b->modules[k])
+            (void)api->cuModuleUnload(b->modules[k]);
+    if (b->stream)
+        (void)api->cuStreamDestroy(b->stream);
+}
+
+int micro_launch_upto(FILE *out, micro_list *list, size_t largest)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    bed b = {0};
+    if (bench_gpu_count(&error) == 0) {
+        fprintf(stderr, "filch-bench micro: launch: %s\n", error.text);
+        return MICRO_ABSENT;
+    }
+    filch_status status = bench_gpu_open(&b.gpu, 0, &error);
+    if (status == FILCH_OK)
+        status = bench_gpu_enter(&b.gpu, &error);
+    if (status == FILCH_OK) {
+        status = open_bed(&b, &error);
+        if (status == FILCH_OK)
+            status = measure(&b, largest, out, list, &error);
+        close_bed(&b);
+        bench_gpu_leave(&b.gpu);
+    }
+    bench_gpu_close(&b.gpu);
+    if (status == FILCH_OK)
+        return 0;
+    fprintf(stderr, "filch-bench micro: launch: %s\n", error.text);
+    return status == FILCH_NOT_FOUND ? MICRO_ABSENT : 1;
+}
+
+int micro_launch(FILE *out, micro_list *list)
+{
+    return micro_launch_upto(out, list, LARGEST);
+}
