@@ -27,6 +27,11 @@
 #define N_MAX 1000000
 #define TASKS_MAX 2e7
 #define PROBE_TILES 3
+/* A host's tile packs its rows of A and its columns of B, whatever the others packed: the larger it
+ * is, the less of its time goes there. Tall tiles are as narrow as leaves each device this many. */
+#define DEVICE_TILES_LEAST 2
+/* More tiles along a side make no difference to the balance, and cost packing. */
+#define SIDE_TILES_MOST 64
 /* From this order on there are enough tiles of the size at which a GPU is at its best. */
 #define LARGE_N 16384
 #define LARGE_TILE 2048
@@ -64,8 +69,10 @@ typedef struct gemm {
     bool is_idle;
     bool is_resident;
     bool is_probe;
-    bool has_tile; /* given or chosen */
-    double room;   /* bytes that filch may take of the smallest GPU's memory */
+    bool has_tile;    /* given or chosen */
+    bool may_narrow;  /* the tile was chosen, not given */
+    uint32_t devices; /* of the runtime */
+    double room;      /* bytes that filch may take of the smallest GPU's memory */
     bench_peer_work work;
     bench_offload offload;
 } gemm;
@@ -200,9 +207,19 @@ static filch_status setup(const bench_options *options, filch_error *error, void
     return FILCH_OK;
 }
 
+/* Tiles down A and C, and steps of the inner dimension. */
+static size_t side(const gemm *g)
+{
+    return (g->n + g->tile - 1) / g->tile;
+}
+
 static size_t cols(const gemm *g)
 {
-    return g->cols ? g->cols : g->tile;
+    if (g->cols || !g->may_narrow || g->offload.has_gpus)
+        return g->cols ? g->cols : g->tile;
+    size_t across = (DEVICE_TILES_LEAST * (size_t)g->devices + side(g) - 1) / side(g);
+    size_t widest = across > 0 ? (g->n + across - 1) / across : g->n;
+    return g->tile < widest ? g->tile : widest;
 }
 
 static void describe(const void *state, bench_problem *problem)
@@ -223,13 +240,14 @@ static void describe(const void *state, bench_problem *problem)
 
 static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
 {
-    static const size_t candidates[] = {128, 192, 256, 384, 512};
+    static const size_t candidates[] = {128, 192, 256, 384, 512, 1024, 2048};
     const gemm *g = state;
     size_t count = 0;
     if (g->offload.has_gpus)
         return bench_offload_tiles(g->n, tiles_out, capacity);
     for (size_t k = 0; k < sizeof candidates / sizeof *candidates && count < capacity; k++)
-        if (candidates[k] * 2 <= g->n && check_size(g->n, candidates[k], g->cols, NULL) == FILCH_OK)
+        if (candidates[k] <= g->n && candidates[k] * SIDE_TILES_MOST >= g->n &&
+            check_size(g->n, candidates[k], g->cols, NULL) == FILCH_OK)
             tiles_out[count++] = candidates[k];
     return count;
 }
@@ -239,6 +257,7 @@ static void tile_set(void *state, size_t tile)
     gemm *g = state;
     g->tile = tile;
     g->has_tile = true;
+    g->may_narrow = true;
 }
 
 static filch_status make_data(const gemm *g, bench_built *built, enum matrix which, void *values,
@@ -256,12 +275,6 @@ static filch_status make_data(const gemm *g, bench_built *built, enum matrix whi
     desc.label = labels[which];
     desc.flags = g->is_resident || g->is_probe ? FILCH_DATA_MANAGED : 0;
     return filch_data_create(built->runtime, &desc, &built->data[which]);
-}
-
-/* Tiles down A and C, across B and C, and steps of the inner dimension. */
-static size_t side(const gemm *g)
-{
-    return (g->n + g->tile - 1) / g->tile;
 }
 
 static size_t across(const gemm *g)
@@ -374,6 +387,7 @@ static filch_status build(void *state, bench_built *built)
         bench_offload_pin(&g->offload, g->a, 2 * bytes);
     bench_offload_pin(&g->offload, g->c, is_rounded ? 3 * bytes : bytes);
     g->room = bench_offload_room(built->runtime);
+    g->devices = filch_device_count(built->runtime);
     if (g->offload.has_gpus && !g->has_tile)
         choose_tile(g);
     size_t inner = g->offload.has_gpus ? g->tile : 0;
