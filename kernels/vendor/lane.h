@@ -7,16 +7,6 @@
 
 #include "base/thread.h"
 
-/* Values of the libraries' enumerations. */
-enum {
-    FL_VENDOR_OP_N = 0,
-    FL_VENDOR_OP_T = 1,
-    FL_VENDOR_FILL_LOWER = 0,
-    FL_VENDOR_SIDE_LEFT = 0,
-    FL_VENDOR_SIDE_RIGHT = 1,
-    FL_VENDOR_NON_UNIT = 0
-};
-
 /* What codes are made of; see fl_vendor_explain(). */
 enum { FL_VENDOR_CODE_BLAS = 1000, FL_VENDOR_CODE_SOLVER = 2000, FL_VENDOR_CODE_MEMORY = 3000 };
 
@@ -56,10 +46,33 @@ enum { FL_VENDOR_CODE_BLAS = 1000, FL_VENDOR_CODE_SOLVER = 2000, FL_VENDOR_CODE_
     X(blas, p##syrk, "cublas" #P "syrk_v2",                                                       \
       (void *handle, int fill, int op, int n, int k, const real *alpha, const real *a, int lda,   \
        const real *beta, real *c, int ldc))                                                       \
+    X(blas, p##symm, "cublas" #P "symm_v2",                                                       \
+      (void *handle, int side, int fill, int m, int n, const real *alpha, const real *a, int lda, \
+       const real *b, int ldb, const real *beta, real *c, int ldc))                               \
+    X(blas, p##dgmm, "cublas" #P "dgmm",                                                          \
+      (void *handle, int side, int m, int n, const real *a, int lda, const real *x, int step,     \
+       real *c, int ldc))                                                                         \
     X(solver, p##potrf_size, "cusolverDn" #P "potrf_bufferSize",                                  \
       (void *handle, int fill, int n, real *a, int lda, int *elements))                           \
     X(solver, p##potrf, "cusolverDn" #P "potrf",                                                  \
-      (void *handle, int fill, int n, real *a, int lda, real *work, int elements, int *info))
+      (void *handle, int fill, int n, real *a, int lda, real *work, int elements, int *info))     \
+    X(solver, p##getrf_size, "cusolverDn" #P "getrf_bufferSize",                                  \
+      (void *handle, int m, int n, real *a, int lda, int *elements))                              \
+    X(solver, p##getrf, "cusolverDn" #P "getrf",                                                  \
+      (void *handle, int m, int n, real *a, int lda, real *work, int *pivots, int *info))         \
+    X(solver, p##laswp, "cusolverDn" #P "laswp",                                                  \
+      (void *handle, int n, real *a, int lda, int first, int last, const int *pivots, int step))  \
+    X(solver, p##geqrf_size, "cusolverDn" #P "geqrf_bufferSize",                                  \
+      (void *handle, int m, int n, real *a, int lda, int *elements))                              \
+    X(solver, p##geqrf, "cusolverDn" #P "geqrf",                                                  \
+      (void *handle, int m, int n, real *a, int lda, real *tau, real *work, int elements,         \
+       int *info))                                                                                \
+    X(solver, p##ormqr_size, "cusolverDn" #P "ormqr_bufferSize",                                  \
+      (void *handle, int side, int op, int m, int n, int k, const real *a, int lda,               \
+       const real *tau, const real *c, int ldc, int *elements))                                   \
+    X(solver, p##ormqr, "cusolverDn" #P "ormqr",                                                  \
+      (void *handle, int side, int op, int m, int n, int k, const real *a, int lda,               \
+       const real *tau, real *c, int ldc, real *work, int elements, int *info))
 
 #define FL_VENDOR_CALLS(X)                \
     FL_VENDOR_COMMON_CALLS(X)             \
@@ -101,6 +114,8 @@ struct fl_vendor {
     size_t element; /* of the factorizations expected */
     size_t expected;
     bool inverts;
+    size_t panel_element; /* of the panels expected */
+    size_t panel_rows, panel_cols;
     double seconds; /* that all of it took */
     char text[32];
 };
@@ -120,8 +135,15 @@ static inline int fl_vendor_memory_code(CUresult result)
     return result != FL_CUDA_SUCCESS ? -(FL_VENDOR_CODE_MEMORY + result) : 0;
 }
 
+static inline int fl_vendor_solver_code(int status)
+{
+    return status ? -(FL_VENDOR_CODE_SOLVER + status) : 0;
+}
+
 /* Waits for what uses the room, where it has to grow. */
 int fl_vendor_room_grow(const fl_vendor_lane *lane, fl_vendor_room *room, size_t bytes);
+/* What factorizations of the expected panels need, before tasks run. */
+int fl_vendor_panel_reserve(fl_vendor_lane *lane);
 /* What inverting a tile of this order needs, before tasks run. */
 int fl_vendor_inverse_reserve(fl_vendor_lane *lane, size_t element, size_t n);
 

@@ -104,11 +104,6 @@ void fl_vendor_lane_drop(fl_vendor_lane *lane)
 
 /* --- Operations --- */
 
-static int solver_code(int status)
-{
-    return status ? -(FL_VENDOR_CODE_SOLVER + status) : 0;
-}
-
 int fl_vendor_room_grow(const fl_vendor_lane *lane, fl_vendor_room *room, size_t bytes)
 {
     const fl_cuda_api *api = lane->vendor->driver;
@@ -128,7 +123,7 @@ int fl_vendor_room_grow(const fl_vendor_lane *lane, fl_vendor_room *room, size_t
 #define OPERATIONS(p, real)                                                                       \
     static int p##_reserve(fl_vendor_lane *lane, int n, int ld, int *elements)                    \
     {                                                                                             \
-        int code = solver_code(lane->vendor->call.p##potrf_size(                                  \
+        int code = fl_vendor_solver_code(lane->vendor->call.p##potrf_size(                        \
             lane->solver, FL_VENDOR_FILL_LOWER, n, NULL, ld, elements));                          \
         return code ? code                                                                        \
                     : fl_vendor_room_grow(lane, &lane->work, (size_t)*elements * sizeof(real));   \
@@ -140,9 +135,9 @@ int fl_vendor_room_grow(const fl_vendor_lane *lane, fl_vendor_room *room, size_t
         int code = p##_reserve(lane, n, (int)a->ld, &elements);                                   \
         real *work = fl_vendor_pointer(lane->work.block);                                         \
         return code ? code                                                                        \
-                    : solver_code(lane->vendor->call.p##potrf(lane->solver, FL_VENDOR_FILL_LOWER, \
-                                                              n, a->ptr, (int)a->ld, work,        \
-                                                              elements, info));                   \
+                    : fl_vendor_solver_code(                                                      \
+                          lane->vendor->call.p##potrf(lane->solver, FL_VENDOR_FILL_LOWER, n,      \
+                                                      a->ptr, (int)a->ld, work, elements, info)); \
     }                                                                                             \
     static int p##_trsm(const fl_vendor_lane *lane, const filch_view *l, const filch_view *a)     \
     {                                                                                             \
@@ -188,11 +183,23 @@ void fl_vendor_expect(fl_vendor *vendor, size_t element, size_t n, bool inverts)
     vendor->inverts = inverts;
 }
 
+void fl_vendor_expect_panel(fl_vendor *vendor, size_t element, size_t m, size_t n)
+{
+    vendor->panel_element = element;
+    vendor->panel_rows = m;
+    vendor->panel_cols = n;
+}
+
 static int reserve(fl_vendor_lane *lane)
 {
     const fl_vendor *vendor = lane->vendor;
     int n = (int)vendor->expected;
     int elements = 0;
+    if (vendor->panel_cols > 0) {
+        int failed = fl_vendor_panel_reserve(lane);
+        if (failed != 0)
+            return failed;
+    }
     if (n == 0)
         return 0;
     int code = vendor->element == sizeof(double) ? d_reserve(lane, n, n, &elements)

@@ -13,6 +13,18 @@
 
 #include <stdbool.h>
 
+/* Values of the libraries' enumerations. */
+enum {
+    FL_VENDOR_OP_N = 0,
+    FL_VENDOR_OP_T = 1,
+    FL_VENDOR_FILL_LOWER = 0,
+    FL_VENDOR_FILL_UPPER = 1,
+    FL_VENDOR_SIDE_LEFT = 0,
+    FL_VENDOR_SIDE_RIGHT = 1,
+    FL_VENDOR_NON_UNIT = 0,
+    FL_VENDOR_UNIT = 1
+};
+
 typedef struct fl_vendor fl_vendor;
 typedef struct fl_vendor_lane fl_vendor_lane;
 
@@ -30,6 +42,9 @@ const char *fl_vendor_text(const fl_vendor *vendor);
 /* Lanes opened from now on take the memory that factorizations of this order work in, and
  * inversions if there are any, so that none is taken while tasks run. */
 void fl_vendor_expect(fl_vendor *vendor, size_t element, size_t n, bool inverts);
+
+/* The same for fl_vendor_getrf() and fl_vendor_geqrf() of m x n panels. */
+void fl_vendor_expect_panel(fl_vendor *vendor, size_t element, size_t m, size_t n);
 
 /* For filch_cuda_desc, with the vendor as user. */
 int fl_vendor_lane_open(const filch_lane *lane, void *user, void **state);

@@ -102,317 +102,307 @@ int cublasSetSmCountTarget(void *handle, int count)
     return count < 0 ? FAKE_BLAS_INVALID_VALUE : FAKE_BLAS_SUCCESS;
 }
 
-static int submit(void *handle, const fake_blas_call *call, int (*run)(void *data))
+static int submit(void *handle, const fake_blas_call *call, bool is_bad)
 {
-    const fake_blas *blas = handle_get(handle);
-
-    if (blas == NULL)
-        return FAKE_BLAS_NOT_INITIALIZED;
-    if (call->m < 0 || call->n < 0 || call->k < 0 || call->count < 0)
-        return FAKE_BLAS_INVALID_VALUE;
-    if (fakecuda_visit(call->name, false) != 0 ||
-        fakecuda_enqueue_copy(blas->stream, run, call, sizeof *call) != 0)
-        return FAKE_BLAS_EXECUTION_FAILED;
-    return FAKE_BLAS_SUCCESS;
-}
-
-/* The table of a batch, which is the device's memory, too. */
-static void *const *table_find(const void *at, int count)
-{
-    return fake_blas_find(at, count, 1, count, sizeof(void *));
+    return fake_blas_submit(handle_get(handle), call, is_bad, FAKE_BLAS_INVALID_VALUE,
+                            FAKE_BLAS_EXECUTION_FAILED);
 }
 
 /* P and p: the precision's letter in cuBLAS's and in the host's names. */
-#define PRECISION(P, p, real)                                                                      \
+#define ROUTINES(P, p, real)                                                                       \
+    static int p##_gemm(const fake_blas_call *d)                                                   \
+    {                                                                                              \
+        cblas_##p##gemm(CblasColMajor, fake_blas_op(d->op_a), fake_blas_op(d->op_b), d->m, d->n,   \
+                        d->k, (real)d->alpha, d->a.at, d->a.ld, d->b.at, d->b.ld, (real)d->beta,   \
+                        d->c.at, d->c.ld);                                                         \
+        return 0;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    static int p##_trsm(const fake_blas_call *d)                                                   \
+    {                                                                                              \
+        cblas_##p##trsm(CblasColMajor, fake_blas_side(d->side), fake_blas_fill(d->fill),           \
+                        fake_blas_op(d->op_a), fake_blas_diagonal(d->diagonal), d->m, d->n,        \
+                        (real)d->alpha, d->a.at, d->a.ld, d->c.at, d->c.ld);                       \
+        return 0;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    static int p##_syrk(const fake_blas_call *d)                                                   \
+    {                                                                                              \
+        cblas_##p##syrk(CblasColMajor, fake_blas_fill(d->fill), fake_blas_op(d->op_a), d->n, d->k, \
+                        (real)d->alpha, d->a.at, d->a.ld, (real)d->beta, d->c.at, d->c.ld);        \
+        return 0;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    static int p##_symm(const fake_blas_call *d)                                                   \
+    {                                                                                              \
+        cblas_##p##symm(CblasColMajor, fake_blas_side(d->side), fake_blas_fill(d->fill), d->m,     \
+                        d->n, (real)d->alpha, d->a.at, d->a.ld, d->b.at, d->b.ld, (real)d->beta,   \
+                        d->c.at, d->c.ld);                                                         \
+        return 0;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    static int p##_trmm(const fake_blas_call *d)                                                   \
+    {                                                                                              \
+        for (int j = 0; j < d->n && d->b.at != d->c.at; j++)                                       \
+            memcpy((real *)d->c.at + (size_t)j * (size_t)d->c.ld,                                  \
+                   (const real *)d->b.at + (size_t)j * (size_t)d->b.ld,                            \
+                   (size_t)d->m * sizeof(real));                                                   \
+        cblas_##p##trmm(CblasColMajor, fake_blas_side(d->side), fake_blas_fill(d->fill),           \
+                        fake_blas_op(d->op_a), fake_blas_diagonal(d->diagonal), d->m, d->n,        \
+                        (real)d->alpha, d->a.at, d->a.ld, d->c.at, d->c.ld);                       \
+        return 0;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    static real p##_term(double factor, const fake_blas_matrix *a, int op, int i, int j)           \
+    {                                                                                              \
+        size_t row = (size_t)(op == 0 ? i : j), col = (size_t)(op == 0 ? j : i);                   \
+        return factor == 0 ? 0 : (real)factor * ((const real *)a->at)[row + col * (size_t)a->ld];  \
+    }                                                                                              \
+                                                                                                   \
+    static int p##_geam(const fake_blas_call *d)                                                   \
+    {                                                                                              \
+        for (int j = 0; j < d->n; j++)                                                             \
+            for (int i = 0; i < d->m; i++)                                                         \
+                ((real *)d->c.at)[(size_t)i + (size_t)j * (size_t)d->c.ld] =                       \
+                    p##_term(d->alpha, &d->a, d->op_a, i, j) +                                     \
+                    p##_term(d->beta, &d->b, d->op_b, i, j);                                       \
+        return 0;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    static int p##_dgmm(const fake_blas_call *d)                                                   \
+    {                                                                                              \
+        for (int j = 0; j < d->n; j++)                                                             \
+            for (int i = 0; i < d->m; i++)                                                         \
+                ((real *)d->c.at)[(size_t)i + (size_t)j * (size_t)d->c.ld] =                       \
+                    ((const real *)d->a.at)[(size_t)i + (size_t)j * (size_t)d->a.ld] *             \
+                    ((const real *)d->b.at)[d->side == 0 ? i : j];                                 \
+        return 0;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    /* One call on the tables of a batch, in the device's memory. */                               \
+    static int p##_trsm_batched(const fake_blas_call *d)                                           \
+    {                                                                                              \
+        int failed = 0;                                                                            \
+        for (int i = 0; i < d->k && !failed; i++) {                                                \
+            fake_blas_call one = *d;                                                               \
+            int order = d->side == 0 ? d->m : d->n;                                                \
+            one.run = p##_trsm;                                                                    \
+            one.a = fake_blas_operand(((void *const *)d->a.at)[i], order, order, d->b.ld);         \
+            one.b.at = NULL;                                                                       \
+            one.c = fake_blas_operand(((void *const *)d->c.at)[i], d->m, d->n, d->work.ld);        \
+            one.element = sizeof(real);                                                            \
+            failed = fake_blas_work(&one);                                                         \
+        }                                                                                          \
+        return failed;                                                                             \
+    }                                                                                              \
+                                                                                                   \
     FAKECUDA_API int cublas##P##gemm_v2(void *handle, int op_a, int op_b, int m, int n, int k,     \
                                         const real *alpha, const real *a, int lda, const real *b,  \
                                         int ldb, const real *beta, real *c, int ldc);              \
-    FAKECUDA_API int cublas##P##trsm_v2(void *handle, int side, int fill, int op, int diagonal,    \
-                                        int m, int n, const real *alpha, const real *a, int lda,   \
-                                        real *b, int ldb);                                         \
-    FAKECUDA_API int cublas##P##syrk_v2(void *handle, int fill, int op, int n, int k,              \
-                                        const real *alpha, const real *a, int lda,                 \
-                                        const real *beta, real *c, int ldc);                       \
-                                                                                                   \
-    static int p##_gemm(void *data)                                                                \
-    {                                                                                              \
-        const fake_blas_call *d = data;                                                            \
-        const real *a = fake_blas_find(d->a, d->op_a == 0 ? d->m : d->k,                           \
-                                       d->op_a == 0 ? d->k : d->m, d->lda, sizeof(real));          \
-        const real *b = fake_blas_find(d->b, d->op_b == 0 ? d->k : d->n,                           \
-                                       d->op_b == 0 ? d->n : d->k, d->ldb, sizeof(real));          \
-        real *c = fake_blas_find(d->c, d->m, d->n, d->ldc, sizeof(real));                          \
-        if (a == NULL || b == NULL || c == NULL)                                                   \
-            return 1;                                                                              \
-        cblas_##p##gemm(CblasColMajor, fake_blas_op(d->op_a), fake_blas_op(d->op_b), d->m, d->n,   \
-                        d->k, (real)d->alpha, a, d->lda, b, d->ldb, (real)d->beta, c, d->ldc);     \
-        return 0;                                                                                  \
-    }                                                                                              \
-                                                                                                   \
-    static int p##_trsm(void *data)                                                                \
-    {                                                                                              \
-        const fake_blas_call *d = data;                                                            \
-        int order = d->side == 0 ? d->m : d->n;                                                    \
-        const real *a = fake_blas_find(d->a, order, order, d->lda, sizeof(real));                  \
-        real *c = fake_blas_find(d->c, d->m, d->n, d->ldc, sizeof(real));                          \
-        if (a == NULL || c == NULL)                                                                \
-            return 1;                                                                              \
-        cblas_##p##trsm(CblasColMajor, d->side == 0 ? CblasLeft : CblasRight,                      \
-                        fake_blas_fill(d->fill), fake_blas_op(d->op_a),                            \
-                        d->diagonal == 0 ? CblasNonUnit : CblasUnit, d->m, d->n, (real)d->alpha,   \
-                        a, d->lda, c, d->ldc);                                                     \
-        return 0;                                                                                  \
-    }                                                                                              \
-                                                                                                   \
-    static int p##_syrk(void *data)                                                                \
-    {                                                                                              \
-        const fake_blas_call *d = data;                                                            \
-        const real *a = fake_blas_find(d->a, d->op_a == 0 ? d->n : d->k,                           \
-                                       d->op_a == 0 ? d->k : d->n, d->lda, sizeof(real));          \
-        real *c = fake_blas_find(d->c, d->n, d->n, d->ldc, sizeof(real));                          \
-        if (a == NULL || c == NULL)                                                                \
-            return 1;                                                                              \
-        cblas_##p##syrk(CblasColMajor, fake_blas_fill(d->fill), fake_blas_op(d->op_a), d->n, d->k, \
-                        (real)d->alpha, a, d->lda, (real)d->beta, c, d->ldc);                      \
-        return 0;                                                                                  \
-    }                                                                                              \
-                                                                                                   \
     int cublas##P##gemm_v2(void *handle, int op_a, int op_b, int m, int n, int k,                  \
                            const real *alpha, const real *a, int lda, const real *b, int ldb,      \
                            const real *beta, real *c, int ldc)                                     \
     {                                                                                              \
         const fake_blas_call d = {.name = "cublas" #P "gemm",                                      \
+                                  .run = p##_gemm,                                                 \
+                                  .element = sizeof(real),                                         \
                                   .op_a = op_a,                                                    \
                                   .op_b = op_b,                                                    \
                                   .m = m,                                                          \
                                   .n = n,                                                          \
                                   .k = k,                                                          \
-                                  .lda = lda,                                                      \
-                                  .ldb = ldb,                                                      \
-                                  .ldc = ldc,                                                      \
                                   .alpha = *alpha,                                                 \
                                   .beta = *beta,                                                   \
-                                  .a = a,                                                          \
-                                  .b = b,                                                          \
-                                  .c = c};                                                         \
-        return submit(handle, &d, p##_gemm);                                                       \
+                                  .a = fake_blas_operated(a, op_a, m, k, lda),                     \
+                                  .b = fake_blas_operated(b, op_b, k, n, ldb),                     \
+                                  .c = fake_blas_operand(c, m, n, ldc)};                           \
+        return submit(handle, &d, false);                                                          \
     }                                                                                              \
                                                                                                    \
-    int cublas##P##trsm_v2(void *handle, int side, int fill, int op, int diagonal, int m, int n,   \
-                           const real *alpha, const real *a, int lda, real *b, int ldb)            \
-    {                                                                                              \
-        const fake_blas_call d = {.name = "cublas" #P "trsm",                                      \
-                                  .side = side,                                                    \
-                                  .fill = fill,                                                    \
-                                  .op_a = op,                                                      \
-                                  .diagonal = diagonal,                                            \
-                                  .m = m,                                                          \
-                                  .n = n,                                                          \
-                                  .lda = lda,                                                      \
-                                  .ldc = ldb,                                                      \
-                                  .alpha = *alpha,                                                 \
-                                  .a = a,                                                          \
-                                  .c = b};                                                         \
-        return submit(handle, &d, p##_trsm);                                                       \
-    }                                                                                              \
-                                                                                                   \
-    int cublas##P##syrk_v2(void *handle, int fill, int op, int n, int k, const real *alpha,        \
-                           const real *a, int lda, const real *beta, real *c, int ldc)             \
-    {                                                                                              \
-        const fake_blas_call d = {.name = "cublas" #P "syrk",                                      \
-                                  .fill = fill,                                                    \
-                                  .op_a = op,                                                      \
-                                  .n = n,                                                          \
-                                  .k = k,                                                          \
-                                  .lda = lda,                                                      \
-                                  .ldc = ldc,                                                      \
-                                  .alpha = *alpha,                                                 \
-                                  .beta = *beta,                                                   \
-                                  .a = a,                                                          \
-                                  .c = c};                                                         \
-        return submit(handle, &d, p##_syrk);                                                       \
-    }
-
-PRECISION(D, d, double)
-PRECISION(S, s, float)
-
-/* The rest: C is another matrix than B, or many matrices are meant. */
-#define EXTENSIONS(P, p, real)                                                                     \
-    FAKECUDA_API int cublas##P##trmm_v2(void *handle, int side, int fill, int op, int diagonal,    \
-                                        int m, int n, const real *alpha, const real *a, int lda,   \
-                                        const real *b, int ldb, real *c, int ldc);                 \
-    FAKECUDA_API int cublas##P##geam(void *handle, int op_a, int op_b, int m, int n,               \
-                                     const real *alpha, const real *a, int lda, const real *beta,  \
-                                     const real *b, int ldb, real *c, int ldc);                    \
     FAKECUDA_API int cublas##P##gemmStridedBatched(                                                \
         void *handle, int op_a, int op_b, int m, int n, int k, const real *alpha, const real *a,   \
         int lda, long long step_a, const real *b, int ldb, long long step_b, const real *beta,     \
         real *c, int ldc, long long step_c, int count);                                            \
-    FAKECUDA_API int cublas##P##trsmBatched(                                                       \
-        void *handle, int side, int fill, int op, int diagonal, int m, int n, const real *alpha,   \
-        const real *const *a, int lda, real *const *b, int ldb, int count);                        \
-                                                                                                   \
-    static int p##_trmm(void *data)                                                                \
-    {                                                                                              \
-        const fake_blas_call *d = data;                                                            \
-        int order = d->side == 0 ? d->m : d->n;                                                    \
-        const real *a = fake_blas_find(d->a, order, order, d->lda, sizeof(real));                  \
-        const real *b = fake_blas_find(d->b, d->m, d->n, d->ldb, sizeof(real));                    \
-        real *c = fake_blas_find(d->c, d->m, d->n, d->ldc, sizeof(real));                          \
-        if (a == NULL || b == NULL || c == NULL)                                                   \
-            return 1;                                                                              \
-        for (int j = 0; j < d->n && b != c; j++)                                                   \
-            memcpy(c + (size_t)j * (size_t)d->ldc, b + (size_t)j * (size_t)d->ldb,                 \
-                   (size_t)d->m * sizeof(real));                                                   \
-        cblas_##p##trmm(CblasColMajor, d->side == 0 ? CblasLeft : CblasRight,                      \
-                        fake_blas_fill(d->fill), fake_blas_op(d->op_a),                            \
-                        d->diagonal == 0 ? CblasNonUnit : CblasUnit, d->m, d->n, (real)d->alpha,   \
-                        a, d->lda, c, d->ldc);                                                     \
-        return 0;                                                                                  \
-    }                                                                                              \
-                                                                                                   \
-    static real p##_term(double factor, const real *a, int op, int ld, int i, int j)               \
-    {                                                                                              \
-        size_t at =                                                                                \
-            op == 0 ? (size_t)i + (size_t)j * (size_t)ld : (size_t)j + (size_t)i * (size_t)ld;     \
-        return factor == 0 ? 0 : (real)factor * a[at];                                             \
-    }                                                                                              \
-                                                                                                   \
-    static int p##_geam(void *data)                                                                \
-    {                                                                                              \
-        const fake_blas_call *d = data;                                                            \
-        const real *a = fake_blas_find(d->a, d->op_a == 0 ? d->m : d->n,                           \
-                                       d->op_a == 0 ? d->n : d->m, d->lda, sizeof(real));          \
-        const real *b = fake_blas_find(d->b, d->op_b == 0 ? d->m : d->n,                           \
-                                       d->op_b == 0 ? d->n : d->m, d->ldb, sizeof(real));          \
-        real *c = fake_blas_find(d->c, d->m, d->n, d->ldc, sizeof(real));                          \
-        if (a == NULL || b == NULL || c == NULL)                                                   \
-            return 1;                                                                              \
-        for (int j = 0; j < d->n; j++)                                                             \
-            for (int i = 0; i < d->m; i++)                                                         \
-                c[(size_t)i + (size_t)j * (size_t)d->ldc] =                                        \
-                    p##_term(d->alpha, a, d->op_a, d->lda, i, j) +                                 \
-                    p##_term(d->beta, b, d->op_b, d->ldb, i, j);                                   \
-        return 0;                                                                                  \
-    }                                                                                              \
-                                                                                                   \
-    static int p##_gemm_strided(void *data)                                                        \
-    {                                                                                              \
-        const fake_blas_call *d = data;                                                            \
-        int failed = 0;                                                                            \
-        for (long long k = 0; k < d->count && !failed; k++) {                                      \
-            fake_blas_call one = *d;                                                               \
-            one.a = (const real *)d->a + k * d->step_a;                                            \
-            one.b = (const real *)d->b + k * d->step_b;                                            \
-            one.c = (real *)d->c + k * d->step_c;                                                  \
-            failed = p##_gemm(&one);                                                               \
-        }                                                                                          \
-        return failed;                                                                             \
-    }                                                                                              \
-                                                                                                   \
-    static int p##_trsm_batched(void *data)                                                        \
-    {                                                                                              \
-        const fake_blas_call *d = data;                                                            \
-        void *const *a = table_find(d->a, d->count);                                               \
-        void *const *c = table_find(d->c, d->count);                                               \
-        int failed = a == NULL || c == NULL;                                                       \
-        for (int k = 0; k < d->count && !failed; k++) {                                            \
-            fake_blas_call one = *d;                                                               \
-            one.a = a[k];                                                                          \
-            one.c = c[k];                                                                          \
-            failed = p##_trsm(&one);                                                               \
-        }                                                                                          \
-        return failed;                                                                             \
-    }                                                                                              \
-                                                                                                   \
-    int cublas##P##trmm_v2(void *handle, int side, int fill, int op, int diagonal, int m, int n,   \
-                           const real *alpha, const real *a, int lda, const real *b, int ldb,      \
-                           real *c, int ldc)                                                       \
-    {                                                                                              \
-        const fake_blas_call d = {.name = "cublas" #P "trmm",                                      \
-                                  .side = side,                                                    \
-                                  .fill = fill,                                                    \
-                                  .op_a = op,                                                      \
-                                  .diagonal = diagonal,                                            \
-                                  .m = m,                                                          \
-                                  .n = n,                                                          \
-                                  .lda = lda,                                                      \
-                                  .ldb = ldb,                                                      \
-                                  .ldc = ldc,                                                      \
-                                  .alpha = *alpha,                                                 \
-                                  .a = a,                                                          \
-                                  .b = b,                                                          \
-                                  .c = c};                                                         \
-        return b == c && ldb != ldc ? FAKE_BLAS_INVALID_VALUE : submit(handle, &d, p##_trmm);      \
-    }                                                                                              \
-                                                                                                   \
-    int cublas##P##geam(void *handle, int op_a, int op_b, int m, int n, const real *alpha,         \
-                        const real *a, int lda, const real *beta, const real *b, int ldb, real *c, \
-                        int ldc)                                                                   \
-    {                                                                                              \
-        const fake_blas_call d = {.name = "cublas" #P "geam",                                      \
-                                  .op_a = op_a,                                                    \
-                                  .op_b = op_b,                                                    \
-                                  .m = m,                                                          \
-                                  .n = n,                                                          \
-                                  .lda = lda,                                                      \
-                                  .ldb = ldb,                                                      \
-                                  .ldc = ldc,                                                      \
-                                  .alpha = *alpha,                                                 \
-                                  .beta = *beta,                                                   \
-                                  .a = a,                                                          \
-                                  .b = b,                                                          \
-                                  .c = c};                                                         \
-        bool is_bad =                                                                              \
-            (a == c && (op_a != 0 || lda != ldc)) || (b == c && (op_b != 0 || ldb != ldc));        \
-        return is_bad ? FAKE_BLAS_INVALID_VALUE : submit(handle, &d, p##_geam);                    \
-    }                                                                                              \
-                                                                                                   \
     int cublas##P##gemmStridedBatched(void *handle, int op_a, int op_b, int m, int n, int k,       \
                                       const real *alpha, const real *a, int lda, long long step_a, \
                                       const real *b, int ldb, long long step_b, const real *beta,  \
                                       real *c, int ldc, long long step_c, int count)               \
     {                                                                                              \
         const fake_blas_call d = {.name = "cublas" #P "gemmStridedBatched",                        \
+                                  .run = p##_gemm,                                                 \
+                                  .element = sizeof(real),                                         \
                                   .op_a = op_a,                                                    \
                                   .op_b = op_b,                                                    \
                                   .m = m,                                                          \
                                   .n = n,                                                          \
                                   .k = k,                                                          \
-                                  .lda = lda,                                                      \
-                                  .ldb = ldb,                                                      \
-                                  .ldc = ldc,                                                      \
+                                  .alpha = *alpha,                                                 \
+                                  .beta = *beta,                                                   \
+                                  .a = fake_blas_operated(a, op_a, m, k, lda),                     \
+                                  .b = fake_blas_operated(b, op_b, k, n, ldb),                     \
+                                  .c = fake_blas_operand(c, m, n, ldc),                            \
                                   .count = count,                                                  \
                                   .step_a = step_a,                                                \
                                   .step_b = step_b,                                                \
-                                  .step_c = step_c,                                                \
-                                  .alpha = *alpha,                                                 \
-                                  .beta = *beta,                                                   \
-                                  .a = a,                                                          \
-                                  .b = b,                                                          \
-                                  .c = c};                                                         \
-        return submit(handle, &d, p##_gemm_strided);                                               \
+                                  .step_c = step_c};                                               \
+        return count == 0 ? FAKE_BLAS_SUCCESS : submit(handle, &d, false);                         \
     }                                                                                              \
                                                                                                    \
-    int cublas##P##trsmBatched(void *handle, int side, int fill, int op, int diagonal, int m,      \
-                               int n, const real *alpha, const real *const *a, int lda,            \
-                               real *const *b, int ldb, int count)                                 \
+    FAKECUDA_API int cublas##P##trsm_v2(void *handle, int side, int fill, int op, int diagonal,    \
+                                        int m, int n, const real *alpha, const real *a, int lda,   \
+                                        real *b, int ldb);                                         \
+    int cublas##P##trsm_v2(void *handle, int side, int fill, int op, int diagonal, int m, int n,   \
+                           const real *alpha, const real *a, int lda, real *b, int ldb)            \
     {                                                                                              \
-        const fake_blas_call d = {.name = "cublas" #P "trsmBatched",                               \
+        int order = side == 0 ? m : n;                                                             \
+        const fake_blas_call d = {.name = "cublas" #P "trsm",                                      \
+                                  .run = p##_trsm,                                                 \
+                                  .element = sizeof(real),                                         \
                                   .side = side,                                                    \
                                   .fill = fill,                                                    \
                                   .op_a = op,                                                      \
                                   .diagonal = diagonal,                                            \
                                   .m = m,                                                          \
                                   .n = n,                                                          \
-                                  .lda = lda,                                                      \
-                                  .ldc = ldb,                                                      \
-                                  .count = count,                                                  \
                                   .alpha = *alpha,                                                 \
-                                  .a = a,                                                          \
-                                  .c = (void *)(uintptr_t)b};                                      \
-        return submit(handle, &d, p##_trsm_batched);                                               \
+                                  .a = fake_blas_operand(a, order, order, lda),                    \
+                                  .c = fake_blas_operand(b, m, n, ldb)};                           \
+        return submit(handle, &d, false);                                                          \
+    }                                                                                              \
+                                                                                                   \
+    FAKECUDA_API int cublas##P##trsmBatched(                                                       \
+        void *handle, int side, int fill, int op, int diagonal, int m, int n, const real *alpha,   \
+        const real *const *a, int lda, real *const *b, int ldb, int count);                        \
+    int cublas##P##trsmBatched(void *handle, int side, int fill, int op, int diagonal, int m,      \
+                               int n, const real *alpha, const real *const *a, int lda,            \
+                               real *const *b, int ldb, int count)                                 \
+    {                                                                                              \
+        const fake_blas_call d = {.name = "cublas" #P "trsmBatched",                               \
+                                  .run = p##_trsm_batched,                                         \
+                                  .element = sizeof(void *),                                       \
+                                  .side = side,                                                    \
+                                  .fill = fill,                                                    \
+                                  .op_a = op,                                                      \
+                                  .diagonal = diagonal,                                            \
+                                  .m = m,                                                          \
+                                  .n = n,                                                          \
+                                  .k = count,                                                      \
+                                  .alpha = *alpha,                                                 \
+                                  .a = fake_blas_operand(a, count, 1, count),                      \
+                                  .b = fake_blas_operand(NULL, 0, 0, lda),                         \
+                                  .c = fake_blas_operand(b, count, 1, count),                      \
+                                  .work = fake_blas_operand(NULL, 0, 0, ldb)};                     \
+        return submit(handle, &d, false);                                                          \
+    }                                                                                              \
+                                                                                                   \
+    FAKECUDA_API int cublas##P##syrk_v2(void *handle, int fill, int op, int n, int k,              \
+                                        const real *alpha, const real *a, int lda,                 \
+                                        const real *beta, real *c, int ldc);                       \
+    int cublas##P##syrk_v2(void *handle, int fill, int op, int n, int k, const real *alpha,        \
+                           const real *a, int lda, const real *beta, real *c, int ldc)             \
+    {                                                                                              \
+        const fake_blas_call d = {.name = "cublas" #P "syrk",                                      \
+                                  .run = p##_syrk,                                                 \
+                                  .element = sizeof(real),                                         \
+                                  .fill = fill,                                                    \
+                                  .op_a = op,                                                      \
+                                  .n = n,                                                          \
+                                  .k = k,                                                          \
+                                  .alpha = *alpha,                                                 \
+                                  .beta = *beta,                                                   \
+                                  .a = fake_blas_operated(a, op, n, k, lda),                       \
+                                  .c = fake_blas_operand(c, n, n, ldc)};                           \
+        return submit(handle, &d, false);                                                          \
+    }                                                                                              \
+                                                                                                   \
+    FAKECUDA_API int cublas##P##symm_v2(void *handle, int side, int fill, int m, int n,            \
+                                        const real *alpha, const real *a, int lda, const real *b,  \
+                                        int ldb, const real *beta, real *c, int ldc);              \
+    int cublas##P##symm_v2(void *handle, int side, int fill, int m, int n, const real *alpha,      \
+                           const real *a, int lda, const real *b, int ldb, const real *beta,       \
+                           real *c, int ldc)                                                       \
+    {                                                                                              \
+        int order = side == 0 ? m : n;                                                             \
+        const fake_blas_call d = {.name = "cublas" #P "symm",                                      \
+                                  .run = p##_symm,                                                 \
+                                  .element = sizeof(real),                                         \
+                                  .side = side,                                                    \
+                                  .fill = fill,                                                    \
+                                  .m = m,                                                          \
+                                  .n = n,                                                          \
+                                  .alpha = *alpha,                                                 \
+                                  .beta = *beta,                                                   \
+                                  .a = fake_blas_operand(a, order, order, lda),                    \
+                                  .b = fake_blas_operand(b, m, n, ldb),                            \
+                                  .c = fake_blas_operand(c, m, n, ldc)};                           \
+        return submit(handle, &d, false);                                                          \
+    }                                                                                              \
+                                                                                                   \
+    FAKECUDA_API int cublas##P##trmm_v2(void *handle, int side, int fill, int op, int diagonal,    \
+                                        int m, int n, const real *alpha, const real *a, int lda,   \
+                                        const real *b, int ldb, real *c, int ldc);                 \
+    int cublas##P##trmm_v2(void *handle, int side, int fill, int op, int diagonal, int m, int n,   \
+                           const real *alpha, const real *a, int lda, const real *b, int ldb,      \
+                           real *c, int ldc)                                                       \
+    {                                                                                              \
+        int order = side == 0 ? m : n;                                                             \
+        const fake_blas_call d = {.name = "cublas" #P "trmm",                                      \
+                                  .run = p##_trmm,                                                 \
+                                  .element = sizeof(real),                                         \
+                                  .side = side,                                                    \
+                                  .fill = fill,                                                    \
+                                  .op_a = op,                                                      \
+                                  .diagonal = diagonal,                                            \
+                                  .m = m,                                                          \
+                                  .n = n,                                                          \
+                                  .alpha = *alpha,                                                 \
+                                  .a = fake_blas_operand(a, order, order, lda),                    \
+                                  .b = fake_blas_operand(b, m, n, ldb),                            \
+                                  .c = fake_blas_operand(c, m, n, ldc)};                           \
+        return submit(handle, &d, b == c && ldb != ldc);                                           \
+    }                                                                                              \
+                                                                                                   \
+    FAKECUDA_API int cublas##P##geam(void *handle, int op_a, int op_b, int m, int n,               \
+                                     const real *alpha, const real *a, int lda, const real *beta,  \
+                                     const real *b, int ldb, real *c, int ldc);                    \
+    int cublas##P##geam(void *handle, int op_a, int op_b, int m, int n, const real *alpha,         \
+                        const real *a, int lda, const real *beta, const real *b, int ldb, real *c, \
+                        int ldc)                                                                   \
+    {                                                                                              \
+        const fake_blas_call d = {.name = "cublas" #P "geam",                                      \
+                                  .run = p##_geam,                                                 \
+                                  .element = sizeof(real),                                         \
+                                  .op_a = op_a,                                                    \
+                                  .op_b = op_b,                                                    \
+                                  .m = m,                                                          \
+                                  .n = n,                                                          \
+                                  .alpha = *alpha,                                                 \
+                                  .beta = *beta,                                                   \
+                                  .a = fake_blas_operated(a, op_a, m, n, lda),                     \
+                                  .b = fake_blas_operated(b, op_b, m, n, ldb),                     \
+                                  .c = fake_blas_operand(c, m, n, ldc)};                           \
+        bool is_bad =                                                                              \
+            (a == c && (op_a != 0 || lda != ldc)) || (b == c && (op_b != 0 || ldb != ldc));        \
+        return submit(handle, &d, is_bad);                                                         \
+    }                                                                                              \
+                                                                                                   \
+    FAKECUDA_API int cublas##P##dgmm(void *handle, int side, int m, int n, const real *a, int lda, \
+                                     const real *x, int step, real *c, int ldc);                   \
+    int cublas##P##dgmm(void *handle, int side, int m, int n, const real *a, int lda,              \
+                        const real *x, int step, real *c, int ldc)                                 \
+    {                                                                                              \
+        int order = side == 0 ? m : n;                                                             \
+        const fake_blas_call d = {.name = "cublas" #P "dgmm",                                      \
+                                  .run = p##_dgmm,                                                 \
+                                  .element = sizeof(real),                                         \
+                                  .side = side,                                                    \
+                                  .m = m,                                                          \
+                                  .n = n,                                                          \
+                                  .a = fake_blas_operand(a, m, n, lda),                            \
+                                  .b = fake_blas_operand(x, order, 1, order > 1 ? order : 1),      \
+                                  .c = fake_blas_operand(c, m, n, ldc)};                           \
+        return submit(handle, &d, step != 1 || (a == c && lda != ldc));                            \
     }
 
-EXTENSIONS(D, d, double)
-EXTENSIONS(S, s, float)
+ROUTINES(D, d, double)
+ROUTINES(S, s, float)
