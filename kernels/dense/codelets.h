@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to kernels/dense: codelets and their arguments. */
+#ifndef FL_KERNELS_DENSE_CODELETS_H
+#define FL_KERNELS_DENSE_CODELETS_H
+
+#include "kernels/dense/dense.h"
+#include "kernels/dense/place.h"
+
+typedef enum fl_dense_kernel {
+    FL_DENSE_LU_PANEL, /* A, pivots, info */
+    FL_DENSE_SWAP,     /* A, pivots ... */
+    FL_DENSE_STEP,     /* triangle's block column, B [, pivots] */
+    FL_DENSE_QR_PANEL, /* A, tau, info, reflectors, triangle, identity, scratch */
+    FL_DENSE_REFLECT,  /* A, tau, reflectors, triangle, identity, scratch */
+    FL_DENSE_APPLY,    /* reflectors, triangle, C, scratch */
+    FL_DENSE_KERNELS
+} fl_dense_kernel;
+
+/* Arguments of every codelet. */
+typedef struct fl_dense_args {
+    const fl_dense_host *host;
+    uint64_t row;   /* first row of the diagonal block */
+    uint64_t order; /* of the diagonal block */
+    int32_t fill, op, diagonal;
+    uint32_t swap; /* FL_DENSE_STEP: rows of B are exchanged before; FL_DENSE_SWAP: backwards */
+} fl_dense_args;
+
+struct fl_dense {
+    fl_dense_desc desc;
+    filch_codelet *codelets[FL_DENSE_KERNELS];
+};
+
+int fl_dense_run_lu_panel(const fl_place *on, const filch_call *call);
+int fl_dense_run_swap(const fl_place *on, const filch_call *call);
+int fl_dense_run_step(const fl_place *on, const filch_call *call);
+int fl_dense_run_qr_panel(const fl_place *on, const filch_call *call);
+int fl_dense_run_reflect(const fl_place *on, const filch_call *call);
+int fl_dense_run_apply(const fl_place *on, const filch_call *call);
+double fl_dense_work_lu_panel(const filch_call *call);
+double fl_dense_work_swap(const filch_call *call);
+double fl_dense_work_step(const filch_call *call);
+double fl_dense_work_qr_panel(const filch_call *call);
+double fl_dense_work_reflect(const filch_call *call);
+double fl_dense_work_apply(const filch_call *call);
+
+/* Adds a task, with the host's table filled in. */
+filch_status fl_dense_add(const fl_dense *dense, filch_graph *graph, fl_dense_kernel kernel,
+                          fl_dense_args args, const filch_access *accesses, uint32_t count,
+                          uint32_t affinity);
+
+static inline uint32_t fl_columns_owner(const fl_columns *columns, size_t block)
+{
+    return columns->dealt ? (uint32_t)(block % columns->dealt) + 1 : FILCH_ANY_DEVICE;
+}
+
+static inline size_t fl_columns_width(const fl_columns *columns, size_t block)
+{
+    size_t left = columns->cols - block * columns->tile;
+    return left < columns->tile ? left : columns->tile;
+}
+
+static inline size_t fl_least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+#endif

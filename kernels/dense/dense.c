@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/dense/dense.h"
+
+#include "kernels/dense/codelets.h"
+
+#include <stdlib.h>
+
+/* Implementations on both sides of each codelet. */
+#define SIDES(name)                                                                      \
+    static int host_##name(const filch_call *call)                                       \
+    {                                                                                    \
+        const fl_place on = {.host = ((const fl_dense_args *)call->args)->host};         \
+        return fl_dense_run_##name(&on, call);                                           \
+    }                                                                                    \
+    static int enqueue_##name(const filch_call *call, const filch_lane *lane, void *own) \
+    {                                                                                    \
+        const fl_place on = {.lane = own};                                               \
+        (void)lane;                                                                      \
+        return fl_dense_run_##name(&on, call);                                           \
+    }
+
+SIDES(lu_panel)
+SIDES(swap)
+SIDES(step)
+SIDES(qr_panel)
+SIDES(reflect)
+SIDES(apply)
+
+#define ROW(name)                                                \
+    {                                                            \
+#name, host_##name, enqueue_##name, fl_dense_work_##name \
+    }
+
+static const struct {
+    const char *name;
+    filch_host_fn host;
+    filch_enqueue_fn enqueue;
+    filch_work_fn work;
+} kernels[FL_DENSE_KERNELS] = {
+    [FL_DENSE_LU_PANEL] = ROW(lu_panel), [FL_DENSE_SWAP] = ROW(swap),
+    [FL_DENSE_STEP] = ROW(step),         [FL_DENSE_QR_PANEL] = ROW(qr_panel),
+    [FL_DENSE_REFLECT] = ROW(reflect),   [FL_DENSE_APPLY] = ROW(apply),
+};
+
+static int run_nothing(const filch_call *call)
+{
+    (void)call;
+    return 0;
+}
+
+static filch_status make_codelet(fl_dense *dense, fl_dense_kernel which)
+{
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    cuda.enqueue = kernels[which].enqueue;
+    cuda.open = fl_vendor_lane_open;
+    cuda.close = fl_vendor_lane_close;
+    cuda.user = dense->desc.vendor;
+    desc.name = kernels[which].name;
+    desc.host = dense->desc.is_idle ? run_nothing : kernels[which].host;
+    desc.cuda = dense->desc.vendor ? &cuda : NULL;
+    desc.work = kernels[which].work;
+    desc.arg_size = sizeof(fl_dense_args);
+    return filch_codelet_create(dense->desc.runtime, &desc, &dense->codelets[which]);
+}
+
+filch_status fl_dense_open(const fl_dense_desc *desc, fl_dense **out)
+{
+    fl_dense *dense = calloc(1, sizeof *dense);
+    if (!dense)
+        return FILCH_OUT_OF_MEMORY;
+    dense->desc = *desc;
+    filch_status status = FILCH_OK;
+    for (int k = 0; k < FL_DENSE_KERNELS && status == FILCH_OK; k++)
+        status = make_codelet(dense, (fl_dense_kernel)k);
+    if (status == FILCH_OK)
+        *out = dense;
+    else
+        free(dense);
+    return status;
+}
+
+void fl_dense_close(fl_dense *dense)
+{
+    free(dense);
+}
+
+filch_status fl_dense_add(const fl_dense *dense, filch_graph *graph, fl_dense_kernel kernel,
+                          fl_dense_args args, const filch_access *accesses, uint32_t count,
+                          uint32_t affinity)
+{
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    args.host = dense->desc.host;
+    desc.codelet = dense->codelets[kernel];
+    desc.args = &args;
+    desc.accesses = accesses;
+    desc.access_count = count;
+    desc.affinity = affinity;
+    return filch_graph_add(graph, &desc, NULL);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dense linear algebra as tasks of filch graphs. Matrices are column-major handles whose tiles are
+ * whole block columns: tile_rows is the number of rows. Calls that add tasks return the status of
+ * the filch call that failed, which filch_runtime_error() explains.
+ *
+ * One fl_dense a runtime and precision; calls on it and on its parts come from one thread at a
+ * time. */
+#ifndef FL_KERNELS_DENSE_DENSE_H
+#define FL_KERNELS_DENSE_DENSE_H
+
+#include "kernels/dense/host.h"
+#include "kernels/vendor/blas.h"
+
+typedef struct fl_dense fl_dense;
+
+typedef struct fl_dense_desc {
+    filch_runtime *runtime;
+    const fl_dense_host *host; /* outlives the runtime */
+    fl_vendor *vendor;         /* null: no task runs on a GPU; outlives the runtime */
+    size_t element;            /* sizeof(double) or sizeof(float) */
+    bool is_idle;              /* on simulated devices: tasks compute nothing */
+} fl_dense_desc;
+
+/* A matrix in block columns. */
+typedef struct fl_columns {
+    filch_data *data;
+    size_t rows, cols;
+    size_t tile;    /* columns of a block, the last of which may have fewer */
+    uint32_t dealt; /* blocks are dealt to so many devices in turn; 0: filch places them */
+} fl_columns;
+
+static inline size_t fl_columns_count(const fl_columns *columns)
+{
+    return (columns->cols + columns->tile - 1) / columns->tile;
+}
+
+/* Makes codelets; those run until the runtime ends. */
+filch_status fl_dense_open(const fl_dense_desc *desc, fl_dense **out);
+/* Not before the graphs and the parts that were made from it; null is allowed. */
+void fl_dense_close(fl_dense *dense);
+
+/* --- Triangles --- */
+
+/* B := op(A)^-1 B for the triangle `fill` of the square A; form->op_a, fill and diagonal count. */
+filch_status fl_dense_solve(const fl_dense *dense, const fl_vendor_form *form, const fl_columns *a,
+                            const fl_columns *b, filch_graph *graph);
+/* B := A^-1 B by a Cholesky factor in the triangle `fill`, as LAPACK's potrs. */
+filch_status fl_dense_potrs(const fl_dense *dense, int fill, const fl_columns *a,
+                            const fl_columns *b, filch_graph *graph);
+
+/* --- LU --- */
+
+typedef struct fl_lu fl_lu;
+
+/* Memory beside the matrix. The matrix may have any shape, but rows and columns. */
+filch_status fl_lu_open(const fl_dense *dense, const fl_columns *a, fl_lu **out);
+/* After the graph is destroyed; null is allowed. */
+void fl_lu_close(fl_lu *lu);
+/* A := P L U with partial pivoting, by block columns, in LAPACK's layout. A pivot of 0 does not
+ * fail a task. */
+filch_status fl_lu_factor(fl_lu *lu, filch_graph *graph);
+/* B := op(A)^-1 B by the factors, in a later task of the graph or in another one, as LAPACK's
+ * getrs; op is FL_VENDOR_OP_*. */
+filch_status fl_lu_solve(fl_lu *lu, int op, const fl_columns *b, filch_graph *graph);
+/* After a factorization has run: LAPACK's info. pivots, null or of as many elements as the smaller
+ * side, receives LAPACK's: rows from 1. */
+int32_t fl_lu_result(const fl_lu *lu, int32_t *pivots);
+
+/* --- QR --- */
+
+typedef struct fl_qr fl_qr;
+
+/* tau is the caller's, of as many elements as the smaller side; outlives the parts. */
+filch_status fl_qr_open(const fl_dense *dense, const fl_columns *a, void *tau, fl_qr **out);
+/* After the graph is destroyed; null is allowed. */
+void fl_qr_close(fl_qr *qr);
+/* A := Q R by block columns, in LAPACK's layout. */
+filch_status fl_qr_factor(fl_qr *qr, filch_graph *graph);
+/* C := op(Q) C, in a later task of the graph or in another one, as LAPACK's ormqr from the left. */
+filch_status fl_qr_apply(fl_qr *qr, int op, const fl_columns *c, filch_graph *graph);
+
+/* Floating point operations (LAPACK Working Note 41, appendix C). */
+double fl_flops_lu(double m, double n);
+double fl_flops_qr(double m, double n);
+
+#endif

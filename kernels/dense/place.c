@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/dense/place.h"
+
+#include "kernels/vendor/panel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Columns that a QR factorization of a panel works on at once, in the work memory given to it. */
+#define QR_BLOCK 32
+#define NO_MEMORY (-12)
+
+static bool is_double(const filch_view *view)
+{
+    return view->element == sizeof(double);
+}
+
+static bool is_empty(const filch_view *view)
+{
+    return view->rows == 0 || view->cols == 0;
+}
+
+static const char *op_of(int op)
+{
+    return op == FL_VENDOR_OP_N ? "N" : "T";
+}
+
+static const char *side_of(const fl_vendor_form *form)
+{
+    return form->side == FL_VENDOR_SIDE_LEFT ? "L" : "R";
+}
+
+static const char *fill_of(const fl_vendor_form *form)
+{
+    return form->fill == FL_VENDOR_FILL_LOWER ? "L" : "U";
+}
+
+static const char *diagonal_of(const fl_vendor_form *form)
+{
+    return form->diagonal == FL_VENDOR_NON_UNIT ? "N" : "U";
+}
+
+static int inner_of(const fl_vendor_form *form, const filch_view *a)
+{
+    return (int)(form->op_a == FL_VENDOR_OP_N ? a->cols : a->rows);
+}
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): a declaration's parts take none */
+#define OPERATIONS(p, real)                                                                        \
+    static void p##_gemm(const fl_dense_host *host, const fl_vendor_form *f, const filch_view *a,  \
+                         const filch_view *b, const filch_view *c)                                 \
+    {                                                                                              \
+        const real alpha = (real)f->alpha, beta = (real)f->beta;                                   \
+        int m = (int)c->rows, n = (int)c->cols, k = inner_of(f, a);                                \
+        int lda = (int)a->ld, ldb = (int)b->ld, ldc = (int)c->ld;                                  \
+        host->p.gemm(op_of(f->op_a), op_of(f->op_b), &m, &n, &k, &alpha, a->ptr, &lda, b->ptr,     \
+                     &ldb, &beta, c->ptr, &ldc, 1, 1);                                             \
+    }                                                                                              \
+    static void p##_syrk(const fl_dense_host *host, const fl_vendor_form *f, const filch_view *a,  \
+                         const filch_view *c)                                                      \
+    {                                                                                              \
+        const real alpha = (real)f->alpha, beta = (real)f->beta;                                   \
+        int n = (int)c->rows, k = inner_of(f, a), lda = (int)a->ld, ldc = (int)c->ld;              \
+        host->p.syrk(fill_of(f), op_of(f->op_a), &n, &k, &alpha, a->ptr, &lda, &beta, c->ptr,      \
+                     &ldc, 1, 1);                                                                  \
+    }                                                                                              \
+    static void p##_trsm(const fl_dense_host *host, const fl_vendor_form *f, const filch_view *a,  \
+                         const filch_view *b)                                                      \
+    {                                                                                              \
+        const real alpha = (real)f->alpha;                                                         \
+        int m = (int)b->rows, n = (int)b->cols, lda = (int)a->ld, ldb = (int)b->ld;                \
+        host->p.trsm(side_of(f), fill_of(f), op_of(f->op_a), diagonal_of(f), &m, &n, &alpha,       \
+                     a->ptr, &lda, b->ptr, &ldb, 1, 1, 1, 1);                                      \
+    }                                                                                              \
+    static void p##_trmm(const fl_dense_host *host, const fl_vendor_form *f, const filch_view *a,  \
+                         const filch_view *b)                                                      \
+    {                                                                                              \
+        const real alpha = (real)f->alpha;                                                         \
+        int m = (int)b->rows, n = (int)b->cols, lda = (int)a->ld, ldb = (int)b->ld;                \
+        host->p.trmm(side_of(f), fill_of(f), op_of(f->op_a), diagonal_of(f), &m, &n, &alpha,       \
+                     a->ptr, &lda, b->ptr, &ldb, 1, 1, 1, 1);                                      \
+    }                                                                                              \
+    static void p##_scale_rows(const filch_view *a, const real *x, const filch_view *c)            \
+    {                                                                                              \
+        for (uint64_t j = 0; j < c->cols; j++) {                                                   \
+            const real *from = (const real *)a->ptr + j * a->ld;                                   \
+            real *to = (real *)c->ptr + j * c->ld;                                                 \
+            for (uint64_t i = 0; i < c->rows; i++)                                                 \
+                to[i] = x[i] * from[i];                                                            \
+        }                                                                                          \
+    }                                                                                              \
+    static void p##_unit_lower(const filch_view *a, const filch_view *c)                           \
+    {                                                                                              \
+        for (uint64_t j = 0; j < c->cols; j++) {                                                   \
+            const real *from = (const real *)a->ptr + j * a->ld;                                   \
+            real *to = (real *)c->ptr + j * c->ld;                                                 \
+            memset(to, 0, j * sizeof *to);                                                         \
+            to[j] = 1;                                                                             \
+            memcpy(to + j + 1, from + j + 1, (c->rows - j - 1) * sizeof *to);                      \
+        }                                                                                          \
+    }                                                                                              \
+    static int p##_getrf(const fl_dense_host *host, const filch_view *a, int32_t *pivots,          \
+                         int32_t *info)                                                            \
+    {                                                                                              \
+        int m = (int)a->rows, n = (int)a->cols, lda = (int)a->ld;                                  \
+        host->p.getrf(&m, &n, a->ptr, &lda, pivots, info);                                         \
+        return *info < 0 ? *info : 0;                                                              \
+    }                                                                                              \
+    static void p##_laswp(const fl_dense_host *host, const filch_view *a, const int32_t *pivots,   \
+                          int last, int step)                                                      \
+    {                                                                                              \
+        const int first = 1;                                                                       \
+        int n = (int)a->cols, lda = (int)a->ld;                                                    \
+        host->p.laswp(&n, a->ptr, &lda, &first, &last, pivots, &step);                             \
+    }                                                                                              \
+    static int p##_geqrf(const fl_dense_host *host, const filch_view *a, real *tau, int32_t *info) \
+    {                                                                                              \
+        int m = (int)a->rows, n = (int)a->cols, lda = (int)a->ld;                                  \
+        int elements = QR_BLOCK * (n > 1 ? n : 1);                                                 \
+        real *work = malloc((size_t)elements * sizeof *work);                                      \
+        if (!work)                                                                                 \
+            return NO_MEMORY;                                                                      \
+        host->p.geqrf(&m, &n, a->ptr, &lda, tau, work, &elements, info);                           \
+        free(work);                                                                                \
+        return *info < 0 ? *info : 0;                                                              \
+    }
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+OPERATIONS(d, double)
+OPERATIONS(s, float)
+
+int fl_place_gemm(const fl_place *on, const fl_vendor_form *form, const filch_view *a,
+                  const filch_view *b, const filch_view *c)
+{
+    if (on->lane)
+        return fl_vendor_blas_gemm(on->lane, form, a, b, c);
+    if (is_double(c))
+        d_gemm(on->host, form, a, b, c);
+    else
+        s_gemm(on->host, form, a, b, c);
+    return 0;
+}
+
+int fl_place_trsm(const fl_place *on, const fl_vendor_form *form, const filch_view *a,
+                  const filch_view *b)
+{
+    if (on->lane)
+        return fl_vendor_blas_trsm(on->lane, form, a, b);
+    if (is_double(b))
+        d_trsm(on->host, form, a, b);
+    else
+        s_trsm(on->host, form, a, b);
+    return 0;
+}
+
+int fl_place_syrk(const fl_place *on, const fl_vendor_form *form, const filch_view *a,
+                  const filch_view *c)
+{
+    if (on->lane)
+        return fl_vendor_blas_syrk(on->lane, form, a, c);
+    if (is_double(c))
+        d_syrk(on->host, form, a, c);
+    else
+        s_syrk(on->host, form, a, c);
+    return 0;
+}
+
+int fl_place_trmm(const fl_place *on, const fl_vendor_form *form, const filch_view *a,
+                  const filch_view *b)
+{
+    if (on->lane)
+        return fl_vendor_blas_trmm(on->lane, form, a, b, b);
+    if (is_double(b))
+        d_trmm(on->host, form, a, b);
+    else
+        s_trmm(on->host, form, a, b);
+    return 0;
+}
+
+int fl_place_scale_rows(const fl_place *on, const filch_view *a, const void *x, const filch_view *c)
+{
+    if (on->lane)
+        return fl_vendor_blas_scale_rows(on->lane, a, x, c);
+    if (is_double(c))
+        d_scale_rows(a, x, c);
+    else
+        s_scale_rows(a, x, c);
+    return 0;
+}
+
+int fl_place_copy(const fl_place *on, const filch_view *from, const filch_view *to)
+{
+    if (is_empty(to))
+        return 0;
+    if (on->lane)
+        return fl_vendor_copy(on->lane, from, to);
+    for (uint64_t j = 0; j < to->cols; j++)
+        memcpy((char *)to->ptr + j * to->ld * to->element,
+               (const char *)from->ptr + j * from->ld * from->element, to->rows * to->element);
+    return 0;
+}
+
+int fl_place_unit_lower(const fl_place *on, const filch_view *a, const filch_view *identity,
+                        const filch_view *to)
+{
+    /* cuBLAS writes no triangle, but the product of one by the identity. */
+    static const fl_vendor_form triangle = {.diagonal = FL_VENDOR_UNIT, .alpha = 1};
+    if (on->lane)
+        return fl_vendor_blas_trmm(on->lane, &triangle, a, identity, to);
+    if (is_double(to))
+        d_unit_lower(a, to);
+    else
+        s_unit_lower(a, to);
+    return 0;
+}
+
+int fl_place_getrf(const fl_place *on, const filch_view *a, int32_t *pivots, int32_t *info)
+{
+    if (on->lane)
+        return fl_vendor_getrf(on->lane, a, pivots, info);
+    return is_double(a) ? d_getrf(on->host, a, pivots, info) : s_getrf(on->host, a, pivots, info);
+}
+
+int fl_place_laswp(const fl_place *on, const filch_view *a, const int32_t *pivots, size_t count,
+                   bool is_back)
+{
+    if (on->lane)
+        return fl_vendor_laswp(on->lane, a, pivots, count, is_back);
+    if (is_double(a))
+        d_laswp(on->host, a, pivots, (int)count, is_back ? -1 : 1);
+    else
+        s_laswp(on->host, a, pivots, (int)count, is_back ? -1 : 1);
+    return 0;
+}
+
+int fl_place_geqrf(const fl_place *on, const filch_view *a, void *tau, int32_t *info)
+{
+    if (on->lane)
+        return fl_vendor_geqrf(on->lane, a, tau, info);
+    return is_double(a) ? d_geqrf(on->host, a, tau, info) : s_geqrf(on->host, a, tau, info);
+}

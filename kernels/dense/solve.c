@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Triangular solves by block columns. A step solves for the rows of one diagonal block; the block
+ * column of the triangle holds all that the step takes: of A itself, products that leave the solved
+ * rows for the rest (right-looking), of A', products of the rest that enter them (left-looking). */
+#include "kernels/dense/codelets.h"
+#include "kernels/dense/steps.h"
+
+/* Rows of the block column on the side of the diagonal block where the triangle is. */
+static void rest_of(const filch_call *call, uint64_t *first, uint64_t *count)
+{
+    const fl_dense_args *args = call->args;
+    uint64_t end = args->row + args->order;
+    bool is_lower = args->fill == FL_VENDOR_FILL_LOWER;
+    *first = is_lower ? end : 0;
+    *count = is_lower ? call->views[0].rows - end : args->row;
+}
+
+static int swap_rows(const fl_place *on, const filch_call *call)
+{
+    const fl_dense_args *args = call->args;
+    const filch_view *b = &call->views[1];
+    const filch_view below = fl_part(b, args->row, 0, b->rows - args->row, b->cols);
+    return args->swap ? fl_place_laswp(on, &below, call->views[2].ptr, args->order, false) : 0;
+}
+
+static int multiply(const fl_place *on, const filch_call *call)
+{
+    const fl_dense_args *args = call->args;
+    const filch_view *b = &call->views[1];
+    uint64_t first, count;
+    rest_of(call, &first, &count);
+    const fl_vendor_form form = {.op_a = args->op, .alpha = -1, .beta = 1};
+    const filch_view a = fl_part(&call->views[0], first, 0, count, args->order);
+    const filch_view solved = fl_part(b, args->row, 0, args->order, b->cols);
+    const filch_view rest = fl_part(b, first, 0, count, b->cols);
+    if (count == 0)
+        return 0;
+    return args->op == FL_VENDOR_OP_N ? fl_place_gemm(on, &form, &a, &solved, &rest)
+                                      : fl_place_gemm(on, &form, &a, &rest, &solved);
+}
+
+int fl_dense_run_step(const fl_place *on, const filch_call *call)
+{
+    const fl_dense_args *args = call->args;
+    const filch_view *b = &call->views[1];
+    const fl_vendor_form form = {
+        .fill = args->fill, .op_a = args->op, .diagonal = args->diagonal, .alpha = 1};
+    const filch_view a = fl_part(&call->views[0], args->row, 0, args->order, args->order);
+    const filch_view solved = fl_part(b, args->row, 0, args->order, b->cols);
+    int code = swap_rows(on, call);
+    if (code == 0 && args->op == FL_VENDOR_OP_T)
+        code = multiply(on, call);
+    if (code == 0)
+        code = fl_place_trsm(on, &form, &a, &solved);
+    return code != 0 || args->op == FL_VENDOR_OP_T ? code : multiply(on, call);
+}
+
+double fl_dense_work_step(const filch_call *call)
+{
+    const fl_dense_args *args = call->args;
+    double order = (double)args->order, cols = (double)call->views[1].cols;
+    uint64_t first, count;
+    rest_of(call, &first, &count);
+    return order * cols * (order + 2 * (double)count);
+}
+
+filch_status fl_dense_add_step(const fl_dense *dense, const fl_step *step, filch_graph *graph)
+{
+    const fl_columns *a = step->a, *b = step->b;
+    fl_dense_args args = {.row = step->at * a->tile,
+                          .order = step->order,
+                          .fill = step->form.fill,
+                          .op = step->form.op_a,
+                          .diagonal = step->form.diagonal,
+                          .swap = step->pivots != NULL};
+    const filch_access accesses[] = {FILCH_R(a->data, 0, step->at), FILCH_RW(b->data, 0, step->to),
+                                     FILCH_R(step->pivots, step->at, 0)};
+    return fl_dense_add(dense, graph, FL_DENSE_STEP, args, accesses, step->pivots ? 3 : 2,
+                        fl_columns_owner(b, step->to));
+}
+
+filch_status fl_dense_solve(const fl_dense *dense, const fl_vendor_form *form, const fl_columns *a,
+                            const fl_columns *b, filch_graph *graph)
+{
+    bool is_forward = (form->fill == FL_VENDOR_FILL_LOWER) == (form->op_a == FL_VENDOR_OP_N);
+    size_t count = fl_columns_count(a);
+    fl_step step = {.form = *form, .a = a, .b = b};
+    filch_status status = FILCH_OK;
+    for (size_t k = 0; k < count && status == FILCH_OK; k++) {
+        step.at = is_forward ? k : count - 1 - k;
+        step.order = fl_columns_width(a, step.at);
+        for (step.to = 0; step.to < fl_columns_count(b) && status == FILCH_OK; step.to++)
+            status = fl_dense_add_step(dense, &step, graph);
+    }
+    return status;
+}
+
+filch_status fl_dense_potrs(const fl_dense *dense, int fill, const fl_columns *a,
+                            const fl_columns *b, filch_graph *graph)
+{
+    bool is_lower = fill == FL_VENDOR_FILL_LOWER;
+    fl_vendor_form form = {.fill = fill, .op_a = is_lower ? FL_VENDOR_OP_N : FL_VENDOR_OP_T};
+    filch_status status = fl_dense_solve(dense, &form, a, b, graph);
+    form.op_a = is_lower ? FL_VENDOR_OP_T : FL_VENDOR_OP_N;
+    return status == FILCH_OK ? fl_dense_solve(dense, &form, a, b, graph) : status;
+}

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Factorizations and solves by tasks, beside LAPACK: on cores, on GPUs of the fake driver, on
+ * slices of one, and on both. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dlfcn.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "count.h"
+#include "fakecuda.h"
+#include "kernels/dense/dense.h"
+
+#define TILE 32
+#define MORE 3 /* rows between columns */
+#define COLS 40
+
+FL_DENSE_DECLARE
+static const fl_dense_host host = FL_DENSE_LINKED;
+
+typedef struct bed {
+    fl_cuda_library driver;
+    fl_vendor *vendor;
+    filch_runtime *runtime;
+    fl_dense *dense;
+    size_t element;
+    double unit; /* roundoff */
+} bed;
+
+typedef struct matrix {
+    size_t rows, cols, ld, element;
+    void *at;
+    fl_columns columns; /* of the handle, if there is one */
+} matrix;
+
+typedef enum shape { RANDOM, PERMUTED, ZERO_COLUMN, ZERO, UPPER, DOMINANT, KINDS } shape;
+
+static void must(int result)
+{
+    assert_int_equal(result, 0);
+}
+
+static void begin(bed *b, const char *config, const char *devices, size_t element)
+{
+    filch_runtime_desc desc = FILCH_RUNTIME_DESC_INIT;
+    *b = (bed){.element = element, .unit = element == sizeof(double) ? DBL_EPSILON : FLT_EPSILON};
+    fakecuda_reset();
+    assert_true(fakecuda_configure(config));
+    must(fl_cuda_load(&b->driver, NULL));
+    must(fl_vendor_open(&b->driver, NULL, &b->vendor));
+    fl_vendor_expect_panel(b->vendor, element, 200, TILE);
+    desc.devices = devices;
+    must(filch_runtime_create(&desc, NULL, &b->runtime));
+    const fl_dense_desc dense = {
+        .runtime = b->runtime, .host = &host, .vendor = b->vendor, .element = element};
+    must(fl_dense_open(&dense, &b->dense));
+}
+
+static void end(bed *b)
+{
+    fl_dense_close(b->dense);
+    must(filch_runtime_destroy(b->runtime));
+    fl_vendor_close(b->vendor);
+    fl_cuda_unload(&b->driver);
+    assert_int_equal(fakecuda_live("memory"), 0);
+    assert_int_equal(fakecuda_violations(), 0);
+}
+
+/* --- Matrices --- */
+
+static double get(const matrix *m, size_t i, size_t j)
+{
+    size_t at = i + j * m->ld;
+    return m->element == sizeof(double) ? ((const double *)m->at)[at] : ((const float *)m->at)[at];
+}
+
+static void set(const matrix *m, size_t i, size_t j, double value)
+{
+    size_t at = i + j * m->ld;
+    if (m->element == sizeof(double))
+        ((double *)m->at)[at] = value;
+    else
+        ((float *)m->at)[at] = (float)value;
+}
+
+static matrix take(const bed *b, size_t rows, size_t cols)
+{
+    matrix m = {.rows = rows, .cols = cols, .ld = rows + MORE, .element = b->element};
+    m.at = calloc(m.ld * cols, m.element);
+    assert_non_null(m.at);
+    return m;
+}
+
+static matrix copy_of(const bed *b, const matrix *from)
+{
+    matrix m = take(b, from->rows, from->cols);
+    memcpy(m.at, from->at, m.ld * m.cols * m.element);
+    return m;
+}
+
+static void join(const bed *b, matrix *m, size_t tile)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    if (tile > m->cols)
+        tile = m->cols;
+    desc.ptr = m->at;
+    desc.element = m->element;
+    desc.rows = m->rows;
+    desc.cols = m->cols;
+    desc.ld = m->ld;
+    desc.tile_cols = tile;
+    m->columns = (fl_columns){.rows = m->rows, .cols = m->cols, .tile = tile};
+    must(filch_data_create(b->runtime, &desc, &m->columns.data));
+}
+
+static void give(matrix *m)
+{
+    if (m->columns.data)
+        must(filch_data_destroy(m->columns.data));
+    free(m->at);
+}
+
+static double value_of(shape kind, const matrix *m, size_t i, size_t j, double random)
+{
+    switch (kind) {
+    case PERMUTED:
+        return random + ((i + j + 1) % m->rows == 0 ? (double)m->rows : 0);
+    case ZERO_COLUMN:
+        return j == m->cols / 2 ? 0 : random;
+    case ZERO:
+        return 0;
+    case UPPER:
+        return i > j ? 0 : random;
+    case DOMINANT: /* and symmetric */
+        return i == j ? (double)m->rows : cos((double)((i + 1) * (j + 1)));
+    default:
+        return random;
+    }
+}
+
+static void fill(const matrix *m, shape kind)
+{
+    uint64_t seed = 1;
+    for (size_t j = 0; j < m->cols; j++)
+        for (size_t i = 0; i < m->rows; i++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            set(m, i, j, value_of(kind, m, i, j, (double)(seed >> 40) / (double)(1 << 23) - 1));
+        }
+}
+
+static void are_equal(const bed *b, const matrix *x, const matrix *y, double factor)
+{
+    double most = 0, size = 1;
+    for (size_t j = 0; j < x->cols; j++)
+        for (size_t i = 0; i < x->rows; i++) {
+            double difference = get(x, i, j) - get(y, i, j);
+            assert_true(!isnan(difference));
+            most = fmax(most, fabs(difference));
+            size = fmax(size, fabs(get(y, i, j)));
+        }
+    assert_true(most <= factor * b->unit * size);
+}
+
+/* C := A B. */
+static matrix product(const bed *b, const matrix *x, bool is_turned, const matrix *y)
+{
+    size_t rows = is_turned ? x->cols : x->rows;
+    matrix c = take(b, rows, y->cols);
+    for (size_t j = 0; j < y->cols; j++)
+        for (size_t i = 0; i < rows; i++) {
+            double sum = 0;
+            for (size_t k = 0; k < y->rows; k++)
+                sum += (is_turned ? get(x, k, i) : get(x, i, k)) * get(y, k, j);
+            set(&c, i, j, sum);
+        }
+    return c;
+}
+
+static filch_graph *graph_of(const bed *b)
+{
+    filch_graph *graph = NULL;
+    must(filch_graph_create(b->runtime, NULL, &graph));
+    return graph;
+}
+
+static void run(filch_graph *graph)
+{
+    must(filch_graph_run(graph, NULL, NULL));
+    must(filch_graph_destroy(graph));
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --- LU --- */
+
+static int32_t lapack_getrf(const matrix *m, int32_t *pivots)
+{
+    int rows = (int)m->rows, cols = (int)m->cols, ld = (int)m->ld, info = 0;
+    if (m->element == sizeof(double))
+        host.d.getrf(&rows, &cols, m->at, &ld, pivots, &info);
+    else
+        host.s.getrf(&rows, &cols, m->at, &ld, pivots, &info);
+    return info;
+}
+
+/* P L U. */
+static matrix of_factors(const bed *b, const matrix *lu, const int32_t *pivots)
+{
+    size_t order = least(lu->rows, lu->cols);
+    matrix l = take(b, lu->rows, order), u = take(b, order, lu->cols);
+    for (size_t j = 0; j < lu->cols; j++)
+        for (size_t i = 0; i < lu->rows; i++) {
+            if (i > j && j < order)
+                set(&l, i, j, get(lu, i, j));
+            if (i == j)
+                set(&l, i, j, 1);
+            if (i <= j)
+                set(&u, i, j, get(lu, i, j));
+        }
+    matrix a = product(b, &l, false, &u);
+    for (size_t k = order; k-- > 0;)
+        for (size_t j = 0; j < a.cols; j++) {
+            double kept = get(&a, k, j);
+            set(&a, k, j, get(&a, (size_t)pivots[k] - 1, j));
+            set(&a, (size_t)pivots[k] - 1, j, kept);
+        }
+    give(&l);
+    give(&u);
+    return a;
+}
+
+static void factor_lu(const bed *b, size_t rows, size_t cols, shape kind)
+{
+    int32_t pivots[256], theirs[256];
+    matrix a = take(b, rows, cols);
+    fill(&a, kind);
+    matrix input = copy_of(b, &a), reference = copy_of(b, &a);
+    fl_lu *lu = NULL;
+    filch_graph *graph = graph_of(b);
+    join(b, &a, TILE);
+    must(fl_lu_open(b->dense, &a.columns, &lu));
+    must(fl_lu_factor(lu, graph));
+    run(graph);
+    int32_t info = fl_lu_result(lu, pivots);
+    assert_int_equal(info, lapack_getrf(&reference, theirs));
+    if (kind == RANDOM || kind == PERMUTED) {
+        assert_memory_equal(pivots, theirs, least(rows, cols) * sizeof *pivots);
+        are_equal(b, &a, &reference, 1e4);
+    }
+    matrix again = of_factors(b, &a, pivots);
+    are_equal(b, &again, &input, 400);
+    fl_lu_close(lu);
+    give(&again);
+    give(&reference);
+    give(&input);
+    give(&a);
+}
+
+static void solve_lu(const bed *b, size_t n, int op)
+{
+    matrix a = take(b, n, n), x = take(b, n, COLS);
+    fill(&a, PERMUTED);
+    fill(&x, RANDOM);
+    matrix right = product(b, &a, op == FL_VENDOR_OP_T, &x);
+    filch_graph *graph = graph_of(b);
+    fl_lu *lu = NULL;
+    join(b, &a, TILE);
+    join(b, &right, TILE - 1);
+    must(fl_lu_open(b->dense, &a.columns, &lu));
+    must(fl_lu_factor(lu, graph));
+    must(fl_lu_solve(lu, op, &right.columns, graph));
+    run(graph);
+    are_equal(b, &right, &x, 1e4);
+    fl_lu_close(lu);
+    give(&right);
+    give(&x);
+    give(&a);
+}
+
+static void solve_cholesky(const bed *b, size_t n, int fill_of)
+{
+    matrix a = take(b, n, n), x = take(b, n, COLS);
+    fill(&a, DOMINANT);
+    fill(&x, RANDOM);
+    matrix right = product(b, &a, false, &x);
+    int order = (int)n, ld = (int)a.ld, info = 0;
+    const char *word = fill_of == FL_VENDOR_FILL_LOWER ? "L" : "U";
+    if (b->element == sizeof(double))
+        host.d.potrf(word, &order, a.at, &ld, &info, 1);
+    else
+        host.s.potrf(word, &order, a.at, &ld, &info, 1);
+    must(info);
+    filch_graph *graph = graph_of(b);
+    join(b, &a, TILE);
+    join(b, &right, TILE - 1);
+    must(fl_dense_potrs(b->dense, fill_of, &a.columns, &right.columns, graph));
+    run(graph);
+    are_equal(b, &right, &x, 1e4);
+    give(&right);
+    give(&x);
+    give(&a);
+}
+
+/* --- QR --- */
+
+static void lapack_geqrf(const bed *b, const matrix *m, const matrix *tau)
+{
+    int rows = (int)m->rows, cols = (int)m->cols, ld = (int)m->ld, info = 0, elements = 64 * cols;
+    matrix work = take(b, (size_t)elements, 1);
+    if (m->element == sizeof(double))
+        host.d.geqrf(&rows, &cols, m->at, &ld, tau->at, work.at, &elements, &info);
+    else
+        host.s.geqrf(&rows, &cols, m->at, &ld, tau->at, work.at, &elements, &info);
+    must(info);
+    give(&work);
+}
+
+/* Q R, and Q Q' of something. */
+static void reflectors_hold(const bed *b, fl_qr *qr, const matrix *a, const matrix *input)
+{
+    matrix r = take(b, a->rows, a->cols), any = take(b, a->rows, COLS);
+    for (size_t j = 0; j < a->cols; j++)
+        for (size_t i = 0; i <= j && i < a->rows; i++)
+            set(&r, i, j, get(a, i, j));
+    fill(&any, RANDOM);
+    matrix kept = copy_of(b, &any);
+    filch_graph *graph = graph_of(b);
+    join(b, &r, TILE + 1);
+    join(b, &any, TILE - 1);
+    must(fl_qr_apply(qr, FL_VENDOR_OP_N, &r.columns, graph));
+    must(fl_qr_apply(qr, FL_VENDOR_OP_T, &any.columns, graph));
+    must(fl_qr_apply(qr, FL_VENDOR_OP_N, &any.columns, graph));
+    run(graph);
+    are_equal(b, &r, input, 400);
+    are_equal(b, &any, &kept, 400);
+    give(&kept);
+    give(&any);
+    give(&r);
+}
+
+static void factor_qr(const bed *b, size_t rows, size_t cols, shape kind)
+{
+    size_t order = least(rows, cols);
+    matrix a = take(b, rows, cols), tau = take(b, order, 1), theirs = take(b, order, 1);
+    fill(&a, kind);
+    matrix input = copy_of(b, &a), reference = copy_of(b, &a);
+    fl_qr *qr = NULL;
+    filch_graph *graph = graph_of(b);
+    join(b, &a, TILE);
+    must(fl_qr_open(b->dense, &a.columns, tau.at, &qr));
+    must(fl_qr_factor(qr, graph));
+    run(graph);
+    if (kind != ZERO_COLUMN) {
+        lapack_geqrf(b, &reference, &theirs);
+        are_equal(b, &a, &reference, 1e4);
+        are_equal(b, &tau, &theirs, 1e4);
+    }
+    reflectors_hold(b, qr, &a, &input);
+    fl_qr_close(qr);
+    give(&reference);
+    give(&input);
+    give(&theirs);
+    give(&tau);
+    give(&a);
+}
+
+/* --- Cases --- */
+
+static const struct {
+    const char *config;
+    const char *devices;
+} places[] = {
+    {"{\"devices\": [{}]}", "host:2"},           {"{\"devices\": [{}]}", "cuda:0"},
+    {"{\"devices\": [{\"count\": 2}]}", "cuda"}, {"{\"devices\": [{}]}", "cuda:0/88+24"},
+    {"{\"devices\": [{}]}", "cuda:0,host:1"},
+};
+#define PLACES (sizeof places / sizeof *places)
+
+static const size_t shapes[][2] = {{1, 1},    {5, 5},  {32, 32}, {64, 64},   {97, 97},  {130, 70},
+                                   {70, 130}, {33, 1}, {1, 33},  {129, 128}, {40, 100}, {100, 33}};
+#define SHAPES (sizeof shapes / sizeof *shapes)
+
+/* Every place, and every shape on the first two. */
+static void factor_all(void (*factor)(const bed *b, size_t rows, size_t cols, shape kind))
+{
+    for (size_t p = 0; p < PLACES; p++)
+        for (size_t element = sizeof(float); element <= sizeof(double); element *= 2) {
+            bed b;
+            begin(&b, places[p].config, places[p].devices, element);
+            for (size_t s = 0; s < SHAPES; s++)
+                if (p < 2 || s >= SHAPES / 2)
+                    factor(&b, shapes[s][0], shapes[s][1], RANDOM);
+            for (unsigned k = PERMUTED; k <= UPPER; k++)
+                factor(&b, 100, 100, (shape)k);
+            end(&b);
+        }
+}
+
+static void lu_is_as_lapack_s(void **state)
+{
+    (void)state;
+    factor_all(factor_lu);
+}
+
+static void qr_is_as_lapack_s(void **state)
+{
+    (void)state;
+    factor_all(factor_qr);
+}
+
+static void systems_are_solved(void **state)
+{
+    (void)state;
+    for (size_t p = 0; p < PLACES; p++)
+        for (size_t element = sizeof(float); element <= sizeof(double); element *= 2) {
+            bed b;
+            begin(&b, places[p].config, places[p].devices, element);
+            for (size_t n = 1; n < 150; n += 48) {
+                solve_lu(&b, n, FL_VENDOR_OP_N);
+                solve_lu(&b, n, FL_VENDOR_OP_T);
+                solve_cholesky(&b, n, FL_VENDOR_FILL_LOWER);
+                solve_cholesky(&b, n, FL_VENDOR_FILL_UPPER);
+            }
+            end(&b);
+        }
+}
+
+/* Three panels at least, so that a second run begins with tiles of the first one's. */
+static void a_graph_runs_again(void **state)
+{
+    bed b;
+    (void)state;
+    begin(&b, places[1].config, places[1].devices, sizeof(double));
+    matrix a = take(&b, 150, 150), tau = take(&b, 150, 1);
+    fill(&a, RANDOM);
+    matrix input = copy_of(&b, &a), first = copy_of(&b, &a);
+    fl_qr *qr = NULL;
+    filch_graph *graph = graph_of(&b);
+    join(&b, &a, TILE);
+    must(fl_qr_open(b.dense, &a.columns, tau.at, &qr));
+    must(fl_qr_factor(qr, graph));
+    for (int k = 0; k < 3; k++) {
+        memcpy(a.at, input.at, a.ld * a.cols * a.element);
+        must(filch_graph_run(graph, NULL, NULL));
+        if (k == 0)
+            memcpy(first.at, a.at, a.ld * a.cols * a.element);
+        are_equal(&b, &a, &first, 0);
+    }
+    must(filch_graph_destroy(graph));
+    fl_qr_close(qr);
+    give(&first);
+    give(&input);
+    give(&tau);
+    give(&a);
+    end(&b);
+}
+
+static void failures_are_told(void **state)
+{
+    static const struct {
+        const char *call;
+        const char *label;
+        bool is_qr;
+    } cases[] = {
+        {"cusolverDnDgetrf", "cuSOLVER", false}, {"cusolverDnDlaswp", "cuSOLVER", false},
+        {"cublasDtrsm", "cuBLAS", false},        {"cublasDgemm", "cuBLAS", false},
+        {"cusolverDnDgeqrf", "cuSOLVER", true},  {"cublasDtrmm", "cuBLAS", true},
+        {"cublasDsyrk", "cuBLAS", true},         {"cublasDdgmm", "cuBLAS", true},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        bed b;
+        filch_error error = FILCH_ERROR_INIT;
+        begin(&b, places[1].config, places[1].devices, sizeof(double));
+        matrix a = take(&b, 100, 100), tau = take(&b, 100, 1);
+        fl_lu *lu = NULL;
+        fl_qr *qr = NULL;
+        filch_graph *graph = graph_of(&b);
+        fill(&a, RANDOM);
+        join(&b, &a, TILE);
+        must(fl_lu_open(b.dense, &a.columns, &lu));
+        must(fl_qr_open(b.dense, &a.columns, tau.at, &qr));
+        filch_status status = cases[k].is_qr ? fl_qr_factor(qr, graph) : fl_lu_factor(lu, graph);
+        assert_int_equal(status, FILCH_OK);
+        fakecuda_fail(cases[k].call, 2, 1, FL_CUDA_ERROR_UNKNOWN, -1, false);
+        assert_int_equal(filch_graph_run(graph, NULL, &error), FILCH_TASK_FAILED);
+        assert_true(fl_vendor_explain(error.native_code, &error));
+        assert_string_equal(error.label, cases[k].label);
+        must(filch_graph_destroy(graph));
+        fl_lu_close(lu);
+        fl_qr_close(qr);
+        give(&tau);
+        give(&a);
+        end(&b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lu_is_as_lapack_s),  cmocka_unit_test(qr_is_as_lapack_s),
+        cmocka_unit_test(systems_are_solved), cmocka_unit_test(a_graph_runs_again),
+        cmocka_unit_test(failures_are_told),
+    };
+    if (dlopen("libcublas.so.13", RTLD_NOW) == NULL)
+        return 77;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
