@@ -176,6 +176,39 @@ static void kernels_go_out_together_and_in_order(void **state)
     close_device();
 }
 
+/* Launches the first kernels again. */
+static void put_again(uint32_t count)
+{
+    next_tag = 0;
+    for (uint32_t i = 0; i < count; i++)
+        (void)put(i % 3 == 0 ? &other : &note, 0, true, NULL, 0);
+    assert_int_equal(take(count), UINT64_MAX);
+}
+
+static void parameters_that_a_node_has_are_not_set_again(void **state)
+{
+    const char *set = "cuGraphExecKernelNodeSetParams";
+    (void)state;
+    open_device("cuda:0");
+    put_many(MANY);
+    put_again(FL_CUDA_PACK);
+    uint64_t begun = fakecuda_count(set);
+    uint32_t first = atomic_load(&notes);
+    for (uint32_t round = 0; round < 3; round++)
+        put_again(FL_CUDA_PACK);
+    assert_int_equal(fakecuda_count(set), begun);
+    /* Another function, and another parameter. */
+    for (uint64_t i = 0; i < FL_CUDA_PACK; i++) {
+        next_tag = i == 7 ? 1000 : i;
+        (void)put(i % 3 == 0 && i != 9 ? &other : &note, 0, true, NULL, 0);
+    }
+    assert_int_equal(take(FL_CUDA_PACK), UINT64_MAX);
+    assert_int_equal(fakecuda_count(set), begun + 2);
+    for (uint32_t i = 0; i < 4 * FL_CUDA_PACK; i++)
+        assert_int_equal(noted[first + i], i == 3 * FL_CUDA_PACK + 7 ? 1000 : i % FL_CUDA_PACK);
+    close_device();
+}
+
 static void what_is_held_waits_for_a_mark(void **state)
 {
     (void)state;
@@ -323,6 +356,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_go_out_together_and_in_order),
+        cmocka_unit_test(parameters_that_a_node_has_are_not_set_again),
         cmocka_unit_test(what_is_held_waits_for_a_mark),
         cmocka_unit_test(others_wait_for_what_is_held),
         cmocka_unit_test(a_lane_has_room_for_so_many_parameters),

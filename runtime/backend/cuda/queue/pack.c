@@ -16,17 +16,30 @@ static const uint32_t sizes[SIZES] = {FL_CUDA_PACK, 8};
 #define MOST_PARAMS 512u
 #define MOST_BYTES 16384u
 #define PARAM_ALIGN 16u
+/* Bytes of parameters remembered for a node. A comparison is some ten times cheaper than setting
+ * the parameters again. */
+#define NODE_BYTES 512u
 
 typedef struct fl_held {
     CUfunction function;
     filch_shape shape;
-    uint32_t first; /* index of the first parameter */
+    uint32_t first;     /* index of the first parameter */
+    uint32_t at, bytes; /* all parameters, in values; the gaps between parameters are zero */
 } fl_held;
+
+/* What a node launches. */
+typedef struct fl_node {
+    CUfunction function; /* null: not known */
+    filch_shape shape;
+    uint32_t bytes;
+    _Alignas(PARAM_ALIGN) char values[NODE_BYTES];
+} fl_node;
 
 typedef struct fl_chain {
     CUgraph graph; /* null: not made */
     CUgraphExec executable;
     CUgraphNode nodes[FL_CUDA_PACK];
+    fl_node launches[FL_CUDA_PACK]; /* by node */
 } fl_chain;
 
 struct fl_cuda_pack {
@@ -69,7 +82,7 @@ static void drop_chains(const fl_cuda_api *api, fl_cuda_pack *pack)
         if (chain->graph != NULL) {
             api->cuGraphDestroy(chain->graph);
         }
-        *chain = (fl_chain){.graph = NULL};
+        memset(chain, 0, sizeof *chain);
     }
     pack->launches = 0;
 }
@@ -112,7 +125,7 @@ static uint32_t align_up(uint32_t at)
 
 bool fl_cuda_pack_hold(fl_cuda_pack *pack, const fl_launch *launch)
 {
-    uint32_t at = pack->bytes;
+    uint32_t first = pack->bytes, at = first;
     if (pack->count == FL_CUDA_PACK || pack->param_count + launch->param_count > MOST_PARAMS) {
         return false;
     }
@@ -122,10 +135,12 @@ bool fl_cuda_pack_hold(fl_cuda_pack *pack, const fl_launch *launch)
         }
         memcpy(pack->values + at, launch->params[i], launch->param_bytes[i]);
         pack->params[pack->param_count + i] = pack->values + at;
-        at = align_up(at + launch->param_bytes[i]);
+        at += launch->param_bytes[i];
+        memset(pack->values + at, 0, align_up(at) - at);
+        at = align_up(at);
     }
     pack->held[pack->count++] =
-        (fl_held){launch->function->handle, launch->shape, pack->param_count};
+        (fl_held){launch->function->handle, launch->shape, pack->param_count, first, at - first};
     pack->param_count += launch->param_count;
     pack->bytes = at;
     return true;
@@ -168,6 +183,30 @@ static CUresult make_chain(const fl_cuda_api *api, fl_cuda_pack *pack, fl_chain 
     return result;
 }
 
+/* Tells whether the node launches just that. A function's handle stands for one kernel: graphs are
+ * dropped before a module is unloaded. */
+static bool is_set(const fl_cuda_pack *pack, const fl_node *node, const fl_held *held)
+{
+    return node->function == held->function && node->bytes == held->bytes &&
+           memcmp(&node->shape, &held->shape, sizeof node->shape) == 0 &&
+           memcmp(node->values, pack->values + held->at, held->bytes) == 0;
+}
+
+static CUresult set_node(const fl_cuda_api *api, fl_cuda_pack *pack, fl_chain *chain, uint32_t at,
+                         const fl_held *held)
+{
+    fl_node *node = &chain->launches[at];
+    if (is_set(pack, node, held)) {
+        return FL_CUDA_SUCCESS;
+    }
+    const CUDA_KERNEL_NODE_PARAMS params = params_of(pack, held);
+    node->function = held->bytes <= NODE_BYTES ? held->function : NULL;
+    node->shape = held->shape;
+    node->bytes = held->bytes;
+    memcpy(node->values, pack->values + held->at, node->function != NULL ? held->bytes : 0);
+    return api->cuGraphExecKernelNodeSetParams(chain->executable, chain->nodes[at], &params);
+}
+
 /* Puts the next kernels on the stream, as many as the chain has. Under the lock. */
 static CUresult put_chain(const fl_cuda_api *api, fl_cuda_pack *pack, int which, uint32_t from,
                           CUstream stream)
@@ -178,8 +217,7 @@ static CUresult put_chain(const fl_cuda_api *api, fl_cuda_pack *pack, int which,
         result = make_chain(api, pack, chain, sizes[which], &pack->held[from]);
     }
     for (uint32_t i = 0; i < sizes[which] && result == FL_CUDA_SUCCESS; ++i) {
-        const CUDA_KERNEL_NODE_PARAMS params = params_of(pack, &pack->held[from + i]);
-        result = api->cuGraphExecKernelNodeSetParams(chain->executable, chain->nodes[i], &params);
+        result = set_node(api, pack, chain, i, &pack->held[from + i]);
     }
     return result == FL_CUDA_SUCCESS ? api->cuGraphLaunch(chain->executable, stream) : result;
 }

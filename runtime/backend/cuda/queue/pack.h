@@ -5,6 +5,9 @@
  * short kernels back, and launches the kernels as one graph. The graph is a chain: the kernels of a
  * lane run in order anyway.
  *
+ * A graph submitted again tends to put the kernels of before on the nodes of before: parameters are
+ * set where they differ from those that the node has.
+ *
  * The driver copies a graph's parameters at launch. One graph per size therefore serves all batches
  * of a lane, even while in flight. Where graphs fail, kernels are launched one by one.
  *
