@@ -16,6 +16,7 @@
 /* Kernels that are timed together, at least. */
 #define KERNELS 4000
 #define LARGEST 100000
+#define OTHERS 8
 #define VIEW_BYTES 56
 #define VIEWS 3
 
@@ -24,6 +25,7 @@ enum params { NONE, POINTER, PACKED, VIEW, THREE_VIEWS, PARAMS };
 /* How a kernel follows another. */
 enum way {
     FULL,   /* when it has ended */
+    NEW,    /* the same, compiled for newer GPUs alone */
     INSIDE, /* it waits inside for its end */
     EARLY,  /* and the other lets it begin at once */
     WAYS
@@ -39,49 +41,65 @@ typedef struct launch_case {
     enum params params;
     enum way way;
     size_t count;  /* kernels of a graph */
-    size_t chains; /* that these make; WAVEFRONT: of a square */
+    size_t chains; /* that these make; WAVEFRONT: of a square … */
+    size_t rows;   /* … of which so many are under way at once; 0: all */
 } launch_case;
 
 static const launch_case cases[] = {
-    {"stream", STREAM, NONE, FULL, 1, 1},
-    {"stream, a pointer", STREAM, POINTER, FULL, 1, 1},
-    {"stream, 168 bytes", STREAM, PACKED, FULL, 1, 1},
-    {"stream, a view", STREAM, VIEW, FULL, 1, 1},
-    {"stream, three views", STREAM, THREE_VIEWS, FULL, 1, 1},
-    {"stream, waiting inside", STREAM, NONE, INSIDE, 1, 1},
-    {"stream, early", STREAM, NONE, EARLY, 1, 1},
-    {"stream, a view, early", STREAM, VIEW, EARLY, 1, 1},
-    {"stream, three views, early", STREAM, THREE_VIEWS, EARLY, 1, 1},
-    {"chain of 32", GRAPH, NONE, FULL, 32, 1},
-    {"chain of 128", GRAPH, NONE, FULL, 128, 1},
-    {"chain of 1000", GRAPH, NONE, FULL, 1000, 1},
-    {"chain of 10000", GRAPH, NONE, FULL, 10000, 1},
-    {"chain of 100000", GRAPH, NONE, FULL, 100000, 1},
-    {"chain of 1000, a pointer", GRAPH, POINTER, FULL, 1000, 1},
-    {"chain of 1000, 168 bytes", GRAPH, PACKED, FULL, 1000, 1},
-    {"chain of 1000, a view", GRAPH, VIEW, FULL, 1000, 1},
-    {"chain of 1000, three views", GRAPH, THREE_VIEWS, FULL, 1000, 1},
-    {"chain of 1000, waiting inside", GRAPH, NONE, INSIDE, 1000, 1},
-    {"chain of 1000, early", GRAPH, NONE, EARLY, 1000, 1},
-    {"chain of 1000, a pointer, early", GRAPH, POINTER, EARLY, 1000, 1},
-    {"chain of 1000, a view, early", GRAPH, VIEW, EARLY, 1000, 1},
-    {"chain of 1000, three views, early", GRAPH, THREE_VIEWS, EARLY, 1000, 1},
-    {"chain of 100000, early", GRAPH, NONE, EARLY, 100000, 1},
-    {"8 chains of 125", GRAPH, NONE, FULL, 1000, 8},
-    {"8 chains of 125, early", GRAPH, NONE, EARLY, 1000, 8},
-    {"wavefront of 32 x 32", GRAPH, NONE, FULL, 1024, WAVEFRONT},
-    {"wavefront of 32 x 32, early", GRAPH, NONE, EARLY, 1024, WAVEFRONT},
-    {"wavefront of 256 x 256", GRAPH, NONE, FULL, 65536, WAVEFRONT},
-    {"1000 alone", GRAPH, NONE, FULL, 1000, 1000},
-    {"batch of 8", BATCH, NONE, FULL, 8, 1},
-    {"batch of 32", BATCH, NONE, FULL, 32, 1},
-    {"batch of 32, a view", BATCH, VIEW, FULL, 32, 1},
-    {"batch of 32, three views", BATCH, THREE_VIEWS, FULL, 32, 1},
-    {"batch of 32, early", BATCH, NONE, EARLY, 32, 1},
-    {"batch of 64", BATCH, NONE, FULL, 64, 1},
-    {"batch of 128", BATCH, NONE, FULL, 128, 1},
-    {"batch of 128, early", BATCH, NONE, EARLY, 128, 1},
-    {"batch of 256", BATCH, NONE, FULL, 256, 1},
+    {"stream", STREAM, NONE, FULL, 1, 1, 0},
+    {"stream, a pointer", STREAM, POINTER, FULL, 1, 1, 0},
+    {"stream, 168 bytes", STREAM, PACKED, FULL, 1, 1, 0},
+    {"stream, a view", STREAM, VIEW, FULL, 1, 1, 0},
+    {"stream, three views", STREAM, THREE_VIEWS, FULL, 1, 1, 0},
+    {"stream, newer code", STREAM, NONE, NEW, 1, 1, 0},
+    {"stream, waiting inside", STREAM, NONE, INSIDE, 1, 1, 0},
+    {"stream, early", STREAM, NONE, EARLY, 1, 1, 0},
+    {"stream, a view, early", STREAM, VIEW, EARLY, 1, 1, 0},
+    {"stream, three views, early", STREAM, THREE_VIEWS, EARLY, 1, 1, 0},
+    {"chain of 32", GRAPH, NONE, FULL, 32, 1, 0},
+    {"chain of 128", GRAPH, NONE, FULL, 128, 1, 0},
+    {"chain of 1000", GRAPH, NONE, FULL, 1000, 1, 0},
+    {"chain of 10000", GRAPH, NONE, FULL, 10000, 1, 0},
+    {"chain of 100000", GRAPH, NONE, FULL, 100000, 1, 0},
+    {"chain of 1000, a pointer", GRAPH, POINTER, FULL, 1000, 1, 0},
+    {"chain of 1000, 168 bytes", GRAPH, PACKED, FULL, 1000, 1, 0},
+    {"chain of 1000, a view", GRAPH, VIEW, FULL, 1000, 1, 0},
+    {"chain of 1000, three views", GRAPH, THREE_VIEWS, FULL, 1000, 1, 0},
+    {"chain of 1000, newer code", GRAPH, NONE, NEW, 1000, 1, 0},
+    {"chain of 1000, waiting inside", GRAPH, NONE, INSIDE, 1000, 1, 0},
+    {"chain of 1000, early", GRAPH, NONE, EARLY, 1000, 1, 0},
+    {"chain of 1000, a pointer, early", GRAPH, POINTER, EARLY, 1000, 1, 0},
+    {"chain of 1000, a view, early", GRAPH, VIEW, EARLY, 1000, 1, 0},
+    {"chain of 1000, three views, early", GRAPH, THREE_VIEWS, EARLY, 1000, 1, 0},
+    {"chain of 100000, early", GRAPH, NONE, EARLY, 100000, 1, 0},
+    {"4 chains of 1024", GRAPH, NONE, FULL, 4096, 4, 0},
+    {"8 chains of 512", GRAPH, NONE, FULL, 4096, 8, 0},
+    {"8 chains of 512, early", GRAPH, NONE, EARLY, 4096, 8, 0},
+    {"16 chains of 256", GRAPH, NONE, FULL, 4096, 16, 0},
+    {"32 chains of 128", GRAPH, NONE, FULL, 4096, 32, 0},
+    {"64 chains of 64", GRAPH, NONE, FULL, 4096, 64, 0},
+    {"128 chains of 32", GRAPH, NONE, FULL, 4096, 128, 0},
+    {"wavefront of 32 x 32", GRAPH, NONE, FULL, 1024, WAVEFRONT, 0},
+    {"wavefront of 32 x 32, early", GRAPH, NONE, EARLY, 1024, WAVEFRONT, 0},
+    {"wavefront of 256 x 256", GRAPH, NONE, FULL, 65536, WAVEFRONT, 0},
+    {"wavefront of 256 x 256, 4 rows", GRAPH, NONE, FULL, 65536, WAVEFRONT, 4},
+    {"wavefront of 256 x 256, 8 rows", GRAPH, NONE, FULL, 65536, WAVEFRONT, 8},
+    {"wavefront of 256 x 256, 16 rows", GRAPH, NONE, FULL, 65536, WAVEFRONT, 16},
+    {"wavefront of 256 x 256, 32 rows", GRAPH, NONE, FULL, 65536, WAVEFRONT, 32},
+    {"wavefront of 256 x 256, 64 rows", GRAPH, NONE, FULL, 65536, WAVEFRONT, 64},
+    {"wavefront of 256 x 256, 4 rows, early", GRAPH, NONE, EARLY, 65536, WAVEFRONT, 4},
+    {"1000 alone", GRAPH, NONE, FULL, 1000, 1000, 0},
+    {"batch of 8", BATCH, NONE, FULL, 8, 1, 0},
+    {"batch of 32", BATCH, NONE, FULL, 32, 1, 0},
+    {"batch of 32, a view", BATCH, VIEW, FULL, 32, 1, 0},
+    {"batch of 32, three views", BATCH, THREE_VIEWS, FULL, 32, 1, 0},
+    {"batch of 32, early", BATCH, NONE, EARLY, 32, 1, 0},
+    {"batch of 64", BATCH, NONE, FULL, 64, 1, 0},
+    {"batch of 128", BATCH, NONE, FULL, 128, 1, 0},
+    {"batch of 128, early", BATCH, NONE, EARLY, 128, 1, 0},
+    {"batch of 256", BATCH, NONE, FULL, 256, 1, 0},
+    {"chain of 1000, again", GRAPH, NONE, FULL, 1000, 1, 0},
+    {"chain of 1000, beside streams", GRAPH, NONE, FULL, 1000, 1, 0},
 };
 
 #define CASES (sizeof cases / sizeof *cases)
@@ -101,11 +119,13 @@ static const launch_case cases[] = {
 
 static const char full_kernels[] =
     ".version 6.3\n.target sm_75\n.address_size 64\n" ENTRIES("", "");
-static const char early_kernels[] = ".version 7.8\n.target sm_90\n.address_size 64\n" ENTRIES(
-    "inside_", "    griddepcontrol.wait;\n")
-    ENTRIES("early_", "    griddepcontrol.launch_dependents;\n    griddepcontrol.wait;\n");
+static const char early_kernels[] =
+    ".version 7.8\n.target sm_90\n.address_size 64\n" ENTRIES("new_", "")
+        ENTRIES("inside_", "    griddepcontrol.wait;\n")
+            ENTRIES("early_", "    griddepcontrol.launch_dependents;\n    griddepcontrol.wait;\n");
 
-static const char *const prefixes[WAYS] = {[FULL] = "", [INSIDE] = "inside_", [EARLY] = "early_"};
+static const char *const prefixes[WAYS] = {
+    [FULL] = "", [NEW] = "new_", [INSIDE] = "inside_", [EARLY] = "early_"};
 static const char *const suffixes[PARAMS] = {[NONE] = "none",
                                              [POINTER] = "pointer",
                                              [PACKED] = "packed",
@@ -121,6 +141,7 @@ static void *const arguments[VIEWS] = {nothing[0], nothing[1], nothing[2]};
 typedef struct bed {
     bench_gpu gpu; /* cuda:0 */
     CUstream stream;
+    CUstream others[OTHERS]; /* made before the last case is timed */
     CUmodule modules[2];
     CUfunction functions[WAYS][PARAMS]; /* null: this GPU or driver has no such launches */
 } bed;
@@ -157,7 +178,7 @@ static filch_status launch(const bed *b, const launch_case *c, filch_error *erro
 {
     const fl_cuda_api *api = bench_gpu_api(&b->gpu);
     CUfunction function = b->functions[c->way][c->params];
-    if (c->way == FULL)
+    if (c->way <= NEW)
         return asked(b,
                      api->cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, b->stream,
                                          params_of(c->params), NULL),
@@ -193,6 +214,9 @@ static size_t before(const launch_case *c, size_t at, size_t list[2])
         list[count++] = at - side;
     if (at % side != 0)
         list[count++] = at - 1;
+    else if (c->rows != 0 && at / side >= c->rows)
+        list[count++] =
+            at - c->rows * side + side - 1; /* the end of the row in whose place it is */
     return count;
 }
 
@@ -206,7 +230,7 @@ static CUresult add_node(const bed *b, const launch_case *c, made *m, size_t at)
     CUgraphNode behind[2];
     for (size_t k = 0; k < count; k++)
         behind[k] = m->nodes[list[k]];
-    if (c->way == FULL)
+    if (c->way <= NEW)
         return api->cuGraphAddKernelNode(&m->nodes[at], m->graph, behind, count, &params);
     CUresult result = api->cuGraphAddKernelNode(&m->nodes[at], m->graph, NULL, 0, &params);
     for (size_t k = 0; k < count && result == FL_CUDA_SUCCESS; k++)
@@ -293,9 +317,21 @@ static void report(const launch_case *c, figures *f, FILE *out, micro_list *list
     micro_report(out, list, name, micro_median(f->host) * 1e6, "us/kernel");
 }
 
+static filch_status use_streams(bed *b, filch_error *error)
+{
+    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
+    CUresult result = FL_CUDA_SUCCESS;
+    for (size_t k = 0; k < OTHERS && result == FL_CUDA_SUCCESS; k++) {
+        result = api->cuStreamCreate(&b->others[k], FL_CU_STREAM_NON_BLOCKING);
+        if (result == FL_CUDA_SUCCESS)
+            result = api->cuLaunchKernel(b->functions[FULL][NONE], 1, 1, 1, 1, 1, 1, 0,
+                                         b->others[k], NULL, NULL);
+    }
+    return asked(b, result, "cuStreamCreate", error);
+}
+
 /* A graph that this driver refuses is left out. */
-static filch_status measure(const bed *b, size_t largest, FILE *out, micro_list *list,
-                            filch_error *error)
+static filch_status measure(bed *b, size_t largest, FILE *out, micro_list *list, filch_error *error)
 {
     static made graphs[CASES];
     static figures all[CASES];
@@ -307,9 +343,14 @@ static filch_status measure(const bed *b, size_t largest, FILE *out, micro_list 
             is_there[k] = make(b, &cases[k], &graphs[k], error) == FILCH_OK;
     }
     for (int r = -1; r < MICRO_ROUNDS && status == FILCH_OK; r++) /* the first warms up */
-        for (size_t k = 0; k < CASES && status == FILCH_OK; k++)
+        for (size_t k = 0; k < CASES - 1 && status == FILCH_OK; k++)
             if (is_there[k])
                 status = time_case(b, &cases[k], &graphs[k], r < 0 ? 0 : (size_t)r, &all[k], error);
+    if (status == FILCH_OK)
+        status = use_streams(b, error);
+    for (int r = -1; r < MICRO_ROUNDS && status == FILCH_OK && is_there[CASES - 1]; r++)
+        status = time_case(b, &cases[CASES - 1], &graphs[CASES - 1], r < 0 ? 0 : (size_t)r,
+                           &all[CASES - 1], error);
     for (size_t k = 0; k < CASES; k++) {
         drop(b, &graphs[k]);
         if (is_there[k] && status == FILCH_OK)
@@ -352,7 +393,7 @@ static filch_status open_bed(bed *b, filch_error *error)
     if (status == FILCH_OK)
         status = load(b, 0, full_kernels, FULL, FULL, error);
     if (status == FILCH_OK && major >= EARLY_MAJOR && bench_gpu_driver(&b->gpu) >= EARLY_DRIVER)
-        status = load(b, 1, early_kernels, INSIDE, EARLY, error);
+        status = load(b, 1, early_kernels, NEW, EARLY, error);
     return status;
 }
 
@@ -362,6 +403,9 @@ static void close_bed(bed *b)
     for (int k = 0; k < 2; k++)
         if (b->modules[k])
             (void)api->cuModuleUnload(b->modules[k]);
+    for (size_t k = 0; k < OTHERS; k++)
+        if (b->others[k])
+            (void)api->cuStreamDestroy(b->others[k]);
     if (b->stream)
         (void)api->cuStreamDestroy(b->stream);
 }
