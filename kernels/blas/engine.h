@@ -18,10 +18,9 @@ typedef struct fl_blas_host {
 } fl_blas_host;
 
 typedef enum fl_blas_outcome {
-    FL_BLAS_DONE,   /* computed; call->info is set */
-    FL_BLAS_LEFT,   /* the operands are as they were */
-    FL_BLAS_SPOILT, /* the operands are lost, which call->info tells */
-    FL_BLAS_NEVER   /* as LEFT, and so for all later calls: there is no device left */
+    FL_BLAS_DONE, /* computed; call->info is set */
+    FL_BLAS_LEFT, /* the operands are as they were */
+    FL_BLAS_NEVER /* as LEFT, and so for all later calls: there is no device left */
 } fl_blas_outcome;
 
 /* Thread safety of both: any thread. */

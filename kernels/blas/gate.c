@@ -27,12 +27,12 @@ static double now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-void fl_gate_enter(void)
+void filch_blas_suspend(void)
 {
     depth++;
 }
 
-void fl_gate_leave(void)
+void filch_blas_resume(void)
 {
     depth--;
 }
@@ -89,11 +89,10 @@ bool fl_gate_take(fl_blas_entry *entry, fl_blas_call *call, const void *caller, 
     fl_blas_outcome outcome = is_own ? try(entry, &settled, caller) : FL_BLAS_LEFT;
     if (fl_loader_is_over())
         set_least(INFINITY);
-    if (outcome == FL_BLAS_DONE || outcome == FL_BLAS_SPOILT) {
+    if (outcome == FL_BLAS_DONE) {
         double seconds = now_s() - begin;
         fl_report_taken(call, seconds);
-        if (outcome == FL_BLAS_DONE)
-            fl_rates_note_filch(&settled, seconds);
+        fl_rates_note_filch(&settled, seconds);
         call->info = settled.info;
         return true;
     }

@@ -25,8 +25,9 @@ typedef struct fl_blas_pass {
 bool fl_gate_take(fl_blas_entry *entry, fl_blas_call *call, const void *caller, fl_blas_pass *pass);
 void fl_gate_passed(const fl_blas_call *call, const fl_blas_pass *pass);
 
-/* Calls of a thread between the two go to the next BLAS: tasks of filch's own call it. */
-void fl_gate_enter(void);
-void fl_gate_leave(void);
+/* Calls of a thread between the two go to the next BLAS: tasks of filch's own call it. Exported,
+ * for programs that want that of a part of theirs (docs/blas.md). */
+__attribute__((visibility("default"))) void filch_blas_suspend(void);
+__attribute__((visibility("default"))) void filch_blas_resume(void);
 
 #endif

@@ -54,16 +54,16 @@ static void start(const void *caller)
 {
     atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
     host = (fl_blas_host){.settings = fl_settings(),
-                          .enter = fl_gate_enter,
-                          .leave = fl_gate_leave,
+                          .enter = filch_blas_suspend,
+                          .leave = filch_blas_resume,
                           .find = fl_next_symbol,
                           .caller = caller,
                           .say = fl_settings_say};
     /* Whatever the start calls is none of the program's calls. */
-    fl_gate_enter();
+    filch_blas_suspend();
     engine = load();
     set(engine && engine->start(&host) ? STARTED : OVER);
-    fl_gate_leave();
+    filch_blas_resume();
 }
 
 bool fl_loader_is_started(void)

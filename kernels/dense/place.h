@@ -33,6 +33,10 @@ int fl_place_syrk(const fl_place *on, const fl_vendor_form *form, const filch_vi
 /* B := alpha op(A) B, or alpha B op(A). */
 int fl_place_trmm(const fl_place *on, const fl_vendor_form *form, const filch_view *a,
                   const filch_view *b);
+int fl_place_symm(const fl_place *on, const fl_vendor_form *form, const filch_view *a,
+                  const filch_view *b, const filch_view *c);
+/* As fl_vendor_potrf_fill(). */
+int fl_place_potrf(const fl_place *on, int fill, const filch_view *a, int32_t *info);
 /* C := diag(x) A; C may be A. */
 int fl_place_scale_rows(const fl_place *on, const filch_view *a, const void *x,
                         const filch_view *c);

@@ -108,6 +108,7 @@ struct fl_vendor_lane {
 
 struct fl_vendor {
     const fl_cuda_api *driver;
+    fl_cuda_library *own; /* of load.c; null: the driver is another's */
     fl_vendor_calls call;
     fl_mutex lock; /* of the list */
     fl_vendor_lane *lanes;

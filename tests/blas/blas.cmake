@@ -13,17 +13,68 @@ endif()
 set(blas ${CMAKE_CURRENT_SOURCE_DIR}/blas)
 file(GLOB sources CONFIGURE_DEPENDS ${blas}/client*.c)
 add_executable(blas_client ${sources})
-target_link_libraries(blas_client PRIVATE filch_flags PkgConfig::openblas PkgConfig::blas_lapacke m)
+foreach(name IN ITEMS crowd idle wide)
+    add_executable(blas_${name} ${blas}/${name}.c)
+endforeach()
+foreach(target IN ITEMS blas_client blas_crowd blas_idle blas_wide)
+    target_link_libraries(${target} PRIVATE filch_flags PkgConfig::openblas PkgConfig::blas_lapacke
+                          Threads::Threads m ${CMAKE_DL_LIBS})
+endforeach()
+add_executable(blas_alone ${blas}/alone.c)
+target_link_libraries(blas_alone PRIVATE filch_flags filch_blas m)
 
-# filch_blas_test(NAME SECONDS COMMAND... ENVIRONMENT ...): the environment beside what all have.
+# Everything goes to filch, and in many tiles: on cores of the host, or on two GPUs of the fake driver.
+set(all FILCH_BLAS_LEAST_FLOPS=0 FILCH_BLAS_TILE=16)
+set(on_host ${all} FILCH_BLAS_DEVICES=host:2)
+set(on_fake ${all} FILCH_BLAS_DEVICES=cuda LD_LIBRARY_PATH=${fakecuda_out})
+set(on_both ${all} FILCH_BLAS_DEVICES=cuda,host:1 LD_LIBRARY_PATH=${fakecuda_out})
+
+# filch_blas_test(NAME SECONDS COMMAND ... ENVIRONMENT ...): the environment beside that of all.
 function(filch_blas_test name seconds)
     cmake_parse_arguments(arg "" "" "COMMAND;ENVIRONMENT" ${ARGN})
     filch_test(${name} blas ${seconds} ${arg_COMMAND})
     set_property(TEST blas.${name}.${build} APPEND PROPERTY ENVIRONMENT OPENBLAS_NUM_THREADS=1
                  ${arg_ENVIRONMENT})
-    filch_test_targets(blas.${name}.${build} $<TARGET_FILE:filch_blas> $<TARGET_FILE:filch_blas64>)
+    filch_test_targets(blas.${name}.${build} $<TARGET_FILE:filch_blas> $<TARGET_FILE:filch_blas64>
+                       $<TARGET_FILE:filch_blas_engine> $<TARGET_FILE:fakecuda>
+                       $<TARGET_FILE:fakecublas> $<TARGET_FILE:fakecusolver>)
 endfunction()
 
 set(run ${PROJECT_BINARY_DIR}/kernels/blas/filch-run)
+set(through ${blas}/through.sh ${run})
+set(routines)
+foreach(name IN ITEMS gemm symm syrk trmm trsm potrf getrf geqrf potrs getrs posv gesv)
+    string(APPEND routines "d${name} s${name} ")
+endforeach()
+
 filch_blas_test(plain 60 COMMAND $<TARGET_FILE:blas_client>)
-filch_blas_test(next 60 COMMAND ${run} $<TARGET_FILE:blas_client>)
+filch_blas_test(next 60 COMMAND ${through} - $<TARGET_FILE:blas_client>)
+filch_blas_test(no_device 60 COMMAND ${through} - $<TARGET_FILE:blas_client>
+                ENVIRONMENT FILCH_BLAS_LEAST_FLOPS=0 FILCH_BLAS_DEVICES=cuda:77)
+filch_blas_test(host 60 COMMAND ${through} ${routines} $<TARGET_FILE:blas_client>
+                ENVIRONMENT ${on_host})
+filch_blas_test(fake 120 COMMAND ${through} ${routines} $<TARGET_FILE:blas_client>
+                ENVIRONMENT ${on_fake})
+filch_blas_test(both 120 COMMAND ${through} ${routines} $<TARGET_FILE:blas_client> --sizes 9,50
+                ENVIRONMENT ${on_both})
+filch_blas_test(faults 120 COMMAND ${blas}/faults.sh ${run} $<TARGET_FILE:blas_client>
+                ENVIRONMENT ${on_fake})
+filch_blas_test(crowd 60 COMMAND ${through} "dgemm spotrf" $<TARGET_FILE:blas_crowd>
+                ENVIRONMENT ${on_host})
+filch_blas_test(crowd_fake 120 COMMAND ${through} "dgemm spotrf" $<TARGET_FILE:blas_crowd>
+                ENVIRONMENT ${on_fake})
+filch_blas_test(idle 60 COMMAND ${run} $<TARGET_FILE:blas_idle>)
+filch_blas_test(alone 60 COMMAND blas_alone ENVIRONMENT FILCH_BLAS_NEXT=/nonexistent)
+filch_blas_test(wide_openblas 60 COMMAND ${through} "dgemm dgetrf" $<TARGET_FILE:blas_wide> dgemm_64_
+                cblas_dgemm64_ LAPACKE_dgetrf64_ ENVIRONMENT ${on_host})
+filch_blas_test(wide_scipy 60 COMMAND ${through} "dgemm dgetrf" $<TARGET_FILE:blas_wide>
+                scipy_dgemm_64_ scipy_cblas_dgemm64_ scipy_LAPACKE_dgetrf64_ ENVIRONMENT ${on_host})
+filch_blas_test(wide_reference 60 COMMAND ${through} "dgemm dgetrf" $<TARGET_FILE:blas_wide>
+                dgemm_64 cblas_dgemm_64 LAPACKE_dgetrf_64 ENVIRONMENT ${on_host})
+filch_blas_test(wide_plain 60 COMMAND ${run} --64 $<TARGET_FILE:blas_wide> dgemm_ cblas_dgemm
+                LAPACKE_dgetrf ENVIRONMENT ${on_fake})
+foreach(where IN ITEMS host fake)
+    filch_blas_test(arrays_${where} 120 COMMAND ${through}
+                    "dgemm sgemm dsyrk dpotrf dgesv dgetrf dgetrs dgeqrf dposv"
+                    /usr/bin/python3 ${blas}/arrays.py ENVIRONMENT ${on_${where}})
+endforeach()

@@ -12,14 +12,18 @@ static double product(const matrix *a, const matrix *b, char ta, int i, int j, i
     return sum;
 }
 
-/* op(A) X = B, to rounding of a system of moderate condition. */
+/* op(A) X = B, to a residual as of a stable method: relative to X. */
 static void check_solution(const char *text, const matrix *a, char ta, const matrix *x,
                            const matrix *b)
 {
+    double most = 1;
+    for (int j = 0; j < x->cols; j++)
+        for (int i = 0; i < x->rows; i++)
+            most = fmax(most, fabs((double)*at(x, i, j)));
     for (int j = 0; j < x->cols; j++)
         for (int i = 0; i < x->rows; i++) {
             double sum = product(a, x, ta, i, j, x->rows);
-            if (!near((double)*at(b, i, j), sum, x->rows, 20 + 2 * x->rows)) {
+            if (!near((double)*at(b, i, j), sum, x->rows, 32 * most)) {
                 client_wrong("%s: (%d, %d) of A X is %g, not %g", text, i, j, sum,
                              (double)*at(b, i, j));
                 return;

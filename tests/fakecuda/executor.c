@@ -8,6 +8,9 @@
 
 #include "fake.h"
 
+/* Of the drop-in BLAS, where the process has it: the fake libraries compute by the host's BLAS. */
+extern void filch_blas_suspend(void) __attribute__((weak));
+
 static _Thread_local const fake_stream *running;
 
 const fake_stream *fake_running_stream(void)
@@ -147,6 +150,8 @@ static void *executor(void *argument)
     uint64_t next;
 
     (void)pthread_setname_np(pthread_self(), "fakecuda");
+    if (filch_blas_suspend != NULL)
+        filch_blas_suspend();
     (void)pthread_mutex_lock(&fake.lock);
     while (!fake.is_ending) {
         fake_stream *stream = find_work(&turn, &next);

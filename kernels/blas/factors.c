@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/blas/factors.h"
+
+#include "kernels/blas/work.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void lock(fl_work *w)
+{
+    (void)pthread_mutex_lock(&w->works->lock);
+}
+
+static void unlock(fl_work *w)
+{
+    (void)pthread_mutex_unlock(&w->works->lock);
+}
+
+/* With the lock held. */
+static fl_dense *dense_of(fl_work *w)
+{
+    fl_dense **dense = &w->works->dense[w->call->is_single];
+    const fl_dense_desc desc = {.runtime = w->operands.runtime,
+                                .host = w->works->tiles.host,
+                                .vendor = w->works->vendor,
+                                .element = w->operands.element};
+    if (!*dense && w->graph.status == FILCH_OK)
+        w->graph.status = fl_dense_open(&desc, dense);
+    return *dense;
+}
+
+/* In block columns. */
+static fl_columns columns(fl_work *w, void *ptr, int64_t rows, int64_t cols, int64_t ld)
+{
+    fl_tiled tiled = fl_operands_matrix(&w->operands, ptr, rows, cols, ld, rows, w->tile);
+    if (w->operands.status != FILCH_OK && w->graph.status == FILCH_OK)
+        w->graph.status = w->operands.status;
+    return (fl_columns){.data = tiled.data,
+                        .rows = (size_t)rows,
+                        .cols = (size_t)cols,
+                        .tile = (size_t)(w->tile < cols ? w->tile : cols)};
+}
+
+static void add_lu(fl_work *w, const fl_columns *a, const fl_columns *b, fl_lu **lu)
+{
+    lock(w);
+    fl_dense *dense = dense_of(w);
+    if (w->graph.status == FILCH_OK)
+        w->graph.status = fl_lu_open(dense, a, lu);
+    if (w->graph.status == FILCH_OK)
+        w->graph.status = fl_lu_factor(*lu, w->graph.graph);
+    if (w->graph.status == FILCH_OK && b)
+        w->graph.status = fl_lu_solve(*lu, FL_VENDOR_OP_N, b, w->graph.graph);
+    unlock(w);
+}
+
+/* LAPACK's pivots, of either integer. */
+static void set_pivots(const fl_blas_call *c, const int32_t *pivots, int64_t count)
+{
+    if (c->integer == sizeof *pivots)
+        memcpy(c->pivots, pivots, (size_t)count * sizeof *pivots);
+    for (int64_t k = 0; k < count && c->integer != sizeof *pivots; k++)
+        ((int64_t *)c->pivots)[k] = pivots[k];
+}
+
+static filch_status run_lu(fl_work *w, int64_t rows, int32_t *pivots)
+{
+    fl_blas_call *c = w->call;
+    bool solves = c->routine == FL_BLAS_GESV;
+    fl_columns a = columns(w, c->a, rows, c->n, c->lda), b = {0};
+    fl_lu *lu = NULL;
+    if (solves)
+        b = columns(w, c->b, c->n, c->nrhs, c->ldb);
+    add_lu(w, &a, solves ? &b : NULL, &lu);
+    filch_status status = fl_work_run(w);
+    lock(w);
+    if (status == FILCH_OK) {
+        c->info = fl_lu_result(lu, pivots);
+        set_pivots(c, pivots, rows < c->n ? rows : c->n);
+    }
+    fl_tile_graph_close(&w->graph);
+    fl_lu_close(lu);
+    unlock(w);
+    return status;
+}
+
+filch_status fl_factors_lu(fl_work *w)
+{
+    int64_t rows = w->call->routine == FL_BLAS_GESV ? w->call->n : w->call->m;
+    int32_t *pivots = calloc((size_t)w->call->n, sizeof *pivots);
+    filch_status status = pivots ? run_lu(w, rows, pivots) : FILCH_OUT_OF_MEMORY;
+    free(pivots);
+    return status;
+}
+
+filch_status fl_factors_qr(fl_work *w)
+{
+    fl_blas_call *c = w->call;
+    fl_columns a = columns(w, c->a, c->m, c->n, c->lda);
+    fl_qr *qr = NULL;
+    lock(w);
+    fl_dense *dense = dense_of(w);
+    if (w->graph.status == FILCH_OK)
+        w->graph.status = fl_qr_open(dense, &a, c->tau, &qr);
+    if (w->graph.status == FILCH_OK)
+        w->graph.status = fl_qr_factor(qr, w->graph.graph);
+    unlock(w);
+    filch_status status = fl_work_run(w);
+    c->info = 0;
+    lock(w);
+    fl_tile_graph_close(&w->graph);
+    fl_qr_close(qr);
+    unlock(w);
+    return status;
+}
+
+/* --- Solves by a factor of the caller's --- */
+
+static int64_t pivot_at(const fl_blas_call *c, int64_t k)
+{
+    return c->integer == sizeof(int32_t) ? ((const int32_t *)c->pivots)[k]
+                                         : ((const int64_t *)c->pivots)[k];
+}
+
+static void swap(char *x, char *y, size_t bytes)
+{
+    char z[sizeof(double)];
+    memcpy(z, x, bytes);
+    memcpy(x, y, bytes);
+    memcpy(y, z, bytes);
+}
+
+/* Rows of B as the pivots exchanged those of A, or back. */
+static void exchange(const fl_blas_call *c, bool is_back)
+{
+    size_t bytes = fl_call_element(c);
+    for (int64_t j = 0; j < c->nrhs; j++) {
+        char *column = (char *)c->b + (size_t)(j * c->ldb) * bytes;
+        for (int64_t k = 0; k < c->n; k++) {
+            int64_t row = is_back ? c->n - 1 - k : k, with = pivot_at(c, row) - 1;
+            if (with != row)
+                swap(column + (size_t)row * bytes, column + (size_t)with * bytes, bytes);
+        }
+    }
+}
+
+static bool has_good_pivots(const fl_blas_call *c)
+{
+    for (int64_t k = 0; k < c->n; k++)
+        if (pivot_at(c, k) < 1 || pivot_at(c, k) > c->n)
+            return false;
+    return true;
+}
+
+filch_status fl_factors_getrs(fl_work *w)
+{
+    fl_blas_call *c = w->call;
+    bool is_plain = c->transa == 'N';
+    if (!has_good_pivots(c))
+        return FILCH_INVALID_ARGUMENT;
+    fl_tiled a = fl_work_matrix(w, c->a, c->n, c->n, c->lda);
+    fl_tiled b = fl_work_matrix(w, c->b, c->n, c->nrhs, c->ldb);
+    fl_vendor_form form = fl_work_form(c);
+    form.alpha = 1;
+    for (int k = 0; k < 2; k++) {
+        bool is_lower = (k == 0) == is_plain;
+        form.fill = is_lower ? FL_VENDOR_FILL_LOWER : FL_VENDOR_FILL_UPPER;
+        form.diagonal = is_lower ? FL_VENDOR_UNIT : FL_VENDOR_NON_UNIT;
+        fl_tiles_trsm(&w->graph, &form, &a, &b);
+    }
+    if (is_plain)
+        exchange(c, false);
+    filch_status status = fl_work_run(w);
+    if (!is_plain && status == FILCH_OK)
+        exchange(c, true);
+    c->info = 0;
+    return status;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/blas/works.h"
+
+#include "kernels/blas/work.h"
+
+#include <stdlib.h>
+
+/* A GPU is busy with tiles of 1024, and at its best from 2048 on; links like columns of 32 KiB.
+ * Below these extents there would be too few of them. */
+#define TILE_LEAST 512
+#define TILE_MOST 4096
+#define TILES_WANTED 8
+/* Of the largest tiles, those of a product's B and C are narrower, so that the first product can
+ * begin, and the last result is home, the sooner. */
+#define NARROW_COLS 1024
+
+static int64_t greatest(int64_t x, int64_t y)
+{
+    return x > y ? x : y;
+}
+
+static int64_t choose_tile(const fl_blas_call *c, uint64_t given)
+{
+    int64_t extent = greatest(greatest(c->m, c->n), c->k), tile = TILE_LEAST;
+    bool is_product = c->routine == FL_BLAS_GEMM || c->routine == FL_BLAS_SYMM;
+    int64_t most = is_product ? TILE_MOST : TILE_MOST / 2;
+    if (given > 0)
+        return (int64_t)given;
+    while (tile < most && tile * TILES_WANTED <= extent / 2)
+        tile *= 2;
+    return tile;
+}
+
+fl_vendor_form fl_work_form(const fl_blas_call *c)
+{
+    return (fl_vendor_form){.side = c->side == 'R' ? FL_VENDOR_SIDE_RIGHT : FL_VENDOR_SIDE_LEFT,
+                            .fill = c->uplo == 'U' ? FL_VENDOR_FILL_UPPER : FL_VENDOR_FILL_LOWER,
+                            .op_a = c->transa && c->transa != 'N' ? FL_VENDOR_OP_T : FL_VENDOR_OP_N,
+                            .op_b = c->transb && c->transb != 'N' ? FL_VENDOR_OP_T : FL_VENDOR_OP_N,
+                            .diagonal = c->diag == 'U' ? FL_VENDOR_UNIT : FL_VENDOR_NON_UNIT,
+                            .alpha = c->alpha,
+                            .beta = c->beta};
+}
+
+fl_tiled fl_work_matrix(fl_work *w, void *ptr, int64_t rows, int64_t cols, int64_t ld)
+{
+    return fl_operands_matrix(&w->operands, ptr, rows, cols, ld, w->tile, w->tile);
+}
+
+/* Runs what was added. */
+filch_status fl_work_run(fl_work *w)
+{
+    filch_status status = w->operands.status != FILCH_OK ? w->operands.status : w->graph.status;
+    if (status != FILCH_OK)
+        (void)filch_runtime_error(w->operands.runtime, w->error);
+    return status != FILCH_OK ? status : filch_graph_run(w->graph.graph, NULL, w->error);
+}
+
+static filch_status run_gemm(fl_work *w)
+{
+    fl_blas_call *c = w->call;
+    fl_vendor_form form = fl_work_form(c);
+    int64_t arows = c->transa == 'N' ? c->m : c->k, acols = c->transa == 'N' ? c->k : c->m;
+    int64_t brows = c->transb == 'N' ? c->k : c->n, bcols = c->transb == 'N' ? c->n : c->k;
+    int64_t cols = w->tile == TILE_MOST ? NARROW_COLS : w->tile;
+    bool is_one = c->a == c->b && arows == brows && acols == bcols && c->lda == c->ldb;
+    fl_operands *o = &w->operands;
+    if (is_one) /* one handle, cut one way */
+        cols = w->tile;
+    fl_tiled a = fl_work_matrix(w, c->a, arows, acols, c->lda);
+    fl_tiled b = is_one ? a
+                        : fl_operands_matrix(o, c->b, brows, bcols, c->ldb,
+                                             c->transb == 'N' ? w->tile : cols,
+                                             c->transb == 'N' ? cols : w->tile);
+    fl_tiled to = fl_operands_matrix(o, c->c, c->m, c->n, c->ldc, w->tile, cols);
+    fl_tiles_gemm(&w->graph, &form, &a, &b, &to);
+    return fl_work_run(w);
+}
+
+static filch_status run_symm(fl_work *w)
+{
+    fl_blas_call *c = w->call;
+    fl_vendor_form form = fl_work_form(c);
+    fl_tiled a = fl_work_matrix(w, c->a, fl_call_order(c), fl_call_order(c), c->lda);
+    fl_tiled b = fl_work_matrix(w, c->b, c->m, c->n, c->ldb);
+    fl_tiled to = fl_work_matrix(w, c->c, c->m, c->n, c->ldc);
+    fl_tiles_symm(&w->graph, &form, &a, &b, &to);
+    return fl_work_run(w);
+}
+
+static filch_status run_syrk(fl_work *w)
+{
+    fl_blas_call *c = w->call;
+    fl_vendor_form form = fl_work_form(c);
+    bool is_plain = c->transa == 'N';
+    fl_tiled a = fl_work_matrix(w, c->a, is_plain ? c->n : c->k, is_plain ? c->k : c->n, c->lda);
+    fl_tiled to = fl_work_matrix(w, c->c, c->n, c->n, c->ldc);
+    fl_tiles_syrk(&w->graph, &form, &a, &to);
+    return fl_work_run(w);
+}
+
+static filch_status run_triangle(fl_work *w)
+{
+    fl_blas_call *c = w->call;
+    fl_vendor_form form = fl_work_form(c);
+    fl_tiled a = fl_work_matrix(w, c->a, fl_call_order(c), fl_call_order(c), c->lda);
+    fl_tiled b = fl_work_matrix(w, c->b, c->m, c->n, c->ldb);
+    if (c->routine == FL_BLAS_TRMM)
+        fl_tiles_trmm(&w->graph, &form, &a, &b);
+    else
+        fl_tiles_trsm(&w->graph, &form, &a, &b);
+    return fl_work_run(w);
+}
+
+/* The first minor that is not positive, by the tiles of the diagonal. */
+static int64_t minor_of(const fl_work *w, const int32_t *infos, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++)
+        if (infos[k] != 0)
+            return infos[k] < 0 ? infos[k] : k * w->tile + infos[k];
+    return 0;
+}
+
+static void add_potrs(fl_work *w, const fl_tiled *a)
+{
+    fl_blas_call *c = w->call;
+    fl_tiled b = fl_work_matrix(w, c->b, c->n, c->nrhs, c->ldb);
+    fl_tiles_potrs(&w->graph, fl_work_form(c).fill, a, &b);
+}
+
+/* Without a factor, what posv's B becomes is for the caller to bring back. */
+static filch_status run_definite(fl_work *w)
+{
+    fl_blas_call *c = w->call;
+    fl_tiled a = fl_work_matrix(w, c->a, c->n, c->n, c->lda);
+    int32_t *infos = calloc(a.rows, sizeof *infos);
+    if (!infos)
+        return FILCH_OUT_OF_MEMORY;
+    filch_data *told = fl_operands_infos(&w->operands, infos, a.rows);
+    fl_tiles_potrf(&w->graph, fl_work_form(c).fill, &a, told);
+    if (c->routine == FL_BLAS_POSV)
+        add_potrs(w, &a);
+    filch_status status = fl_work_run(w);
+    c->info = minor_of(w, infos, a.rows);
+    fl_work_end(w); /* the handle before the memory */
+    free(infos);
+    return status;
+}
+
+static filch_status run_potrs(fl_work *w)
+{
+    fl_blas_call *c = w->call;
+    fl_tiled a = fl_work_matrix(w, c->a, c->n, c->n, c->lda);
+    c->info = 0;
+    add_potrs(w, &a);
+    return fl_work_run(w);
+}
+
+static filch_status (*const runs[FL_BLAS_ROUTINES])(fl_work *w) = {
+    [FL_BLAS_GEMM] = run_gemm,          [FL_BLAS_SYMM] = run_symm,
+    [FL_BLAS_SYRK] = run_syrk,          [FL_BLAS_TRMM] = run_triangle,
+    [FL_BLAS_TRSM] = run_triangle,      [FL_BLAS_POTRF] = run_definite,
+    [FL_BLAS_POSV] = run_definite,      [FL_BLAS_POTRS] = run_potrs,
+    [FL_BLAS_GETRF] = fl_factors_lu,    [FL_BLAS_GESV] = fl_factors_lu,
+    [FL_BLAS_GETRS] = fl_factors_getrs, [FL_BLAS_GEQRF] = fl_factors_qr};
+
+void fl_work_end(fl_work *w)
+{
+    fl_tile_graph_close(&w->graph);
+    fl_operands_close(&w->operands);
+}
+
+filch_status fl_works_open(fl_works *works, filch_runtime *runtime, fl_vendor *vendor,
+                           const fl_dense_host *host)
+{
+    *works = (fl_works){.vendor = vendor, .lock = PTHREAD_MUTEX_INITIALIZER};
+    return fl_tiles_open(&works->tiles, runtime, vendor, host);
+}
+
+void fl_works_close(fl_works *works)
+{
+    fl_dense_close(works->dense[0]);
+    fl_dense_close(works->dense[1]);
+}
+
+filch_status fl_works_run(fl_works *works, uint64_t tile, fl_blas_call *call, filch_error *error)
+{
+    fl_work w = {.works = works,
+                 .call = call,
+                 .operands = {.runtime = works->tiles.runtime, .element = fl_call_element(call)},
+                 .tile = choose_tile(call, tile),
+                 .error = error};
+    fl_tile_graph_open(&w.graph, &works->tiles, call->is_single);
+    filch_status status = runs[call->routine](&w);
+    fl_work_end(&w);
+    return status;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/dense/tiles.h"
+
+#include "kernels/dense/place.h"
+
+typedef struct tile_args {
+    fl_vendor_form form;
+    const fl_dense_host *host;
+} tile_args;
+
+static int run(fl_tile_op op, const fl_place *on, const filch_call *call)
+{
+    const fl_vendor_form *form = &((const tile_args *)call->args)->form;
+    const filch_view *v = call->views;
+    switch (op) {
+    case FL_TILE_GEMM:
+        return fl_place_gemm(on, form, &v[0], &v[1], &v[2]);
+    case FL_TILE_SYMM:
+        return fl_place_symm(on, form, &v[0], &v[1], &v[2]);
+    case FL_TILE_SYRK:
+        return fl_place_syrk(on, form, &v[0], &v[1]);
+    case FL_TILE_TRMM:
+        return fl_place_trmm(on, form, &v[0], &v[1]);
+    case FL_TILE_TRSM:
+        return fl_place_trsm(on, form, &v[0], &v[1]);
+    default:
+        return fl_place_potrf(on, form->fill, &v[0], v[1].ptr);
+    }
+}
+
+static double volume(const filch_view *view)
+{
+    return (double)view->rows * (double)view->cols;
+}
+
+static double inner(const filch_call *call)
+{
+    const filch_view *a = &call->views[0];
+    int op = ((const tile_args *)call->args)->form.op_a;
+    return (double)(op == FL_VENDOR_OP_N ? a->cols : a->rows);
+}
+
+static double work_gemm(const filch_call *call)
+{
+    return 2 * volume(&call->views[2]) * inner(call);
+}
+
+static double work_syrk(const filch_call *call)
+{
+    return volume(&call->views[1]) * inner(call);
+}
+
+static double work_potrf(const filch_call *call)
+{
+    return volume(&call->views[0]) * (double)call->views[0].rows / 3;
+}
+
+#define FUNCTIONS(name, OP)                                                                \
+    static int host_##name(const filch_call *call)                                         \
+    {                                                                                      \
+        const fl_place on = {.host = ((const tile_args *)call->args)->host};               \
+        return run(OP, &on, call);                                                         \
+    }                                                                                      \
+    static int enqueue_##name(const filch_call *call, const filch_lane *lane, void *state) \
+    {                                                                                      \
+        const fl_place on = {.lane = state};                                               \
+        (void)lane;                                                                        \
+        return run(OP, &on, call);                                                         \
+    }
+
+FUNCTIONS(gemm, FL_TILE_GEMM)
+FUNCTIONS(symm, FL_TILE_SYMM)
+FUNCTIONS(syrk, FL_TILE_SYRK)
+FUNCTIONS(trmm, FL_TILE_TRMM)
+FUNCTIONS(trsm, FL_TILE_TRSM)
+FUNCTIONS(potrf, FL_TILE_POTRF)
+
+#define ROW(OP, name, work) [OP] = {#name, host_##name, enqueue_##name, work}
+
+static const struct {
+    const char *name;
+    filch_host_fn host;
+    filch_enqueue_fn enqueue;
+    filch_work_fn work;
+} ops[FL_TILE_OPS] = {ROW(FL_TILE_GEMM, gemm, work_gemm), ROW(FL_TILE_SYMM, symm, work_gemm),
+                      ROW(FL_TILE_SYRK, syrk, work_syrk), ROW(FL_TILE_TRMM, trmm, work_syrk),
+                      ROW(FL_TILE_TRSM, trsm, work_syrk), ROW(FL_TILE_POTRF, potrf, work_potrf)};
+
+filch_status fl_tiles_open(fl_tiles *tiles, filch_runtime *runtime, fl_vendor *vendor,
+                           const fl_dense_host *host)
+{
+    filch_status status = FILCH_OK;
+    *tiles = (fl_tiles){.runtime = runtime, .host = host};
+    for (int op = 0; op < FL_TILE_OPS; op++)
+        for (int single = 0; single < 2 && status == FILCH_OK; single++) {
+            filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+            filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+            cuda.enqueue = ops[op].enqueue;
+            cuda.open = fl_vendor_lane_open;
+            cuda.close = fl_vendor_lane_close;
+            cuda.user = vendor;
+            desc.name = ops[op].name;
+            desc.host = host ? ops[op].host : NULL;
+            desc.cuda = vendor ? &cuda : NULL;
+            desc.work = ops[op].work;
+            desc.arg_size = sizeof(tile_args);
+            status = filch_codelet_create(runtime, &desc, &tiles->codelets[op][single]);
+        }
+    return status;
+}
+
+void fl_tile_graph_open(fl_tile_graph *g, const fl_tiles *tiles, bool is_single)
+{
+    filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
+    desc.priorities = FILCH_PRIORITIES_CALLER;
+    *g = (fl_tile_graph){.tiles = tiles, .is_single = is_single};
+    g->status = filch_graph_create(tiles->runtime, &desc, &g->graph);
+}
+
+void fl_tile_graph_close(fl_tile_graph *g)
+{
+    if (g->graph)
+        (void)filch_graph_destroy(g->graph);
+    g->graph = NULL;
+}
+
+void fl_tile_add(fl_tile_graph *g, fl_tile_op op, const fl_vendor_form *form,
+                 const filch_access *accesses, uint32_t count)
+{
+    const tile_args args = {*form, g->tiles->host};
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    if (g->status != FILCH_OK)
+        return;
+    desc.codelet = g->tiles->codelets[op][g->is_single];
+    desc.args = &args;
+    desc.accesses = accesses;
+    desc.access_count = count;
+    desc.priority = g->priority;
+    g->status = filch_graph_add(g->graph, &desc, NULL);
+}

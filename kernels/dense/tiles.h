@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* BLAS 3 and potrf on whole matrices, as graphs of the same routines on tiles. A graph takes the
+ * tasks of several routines one after another; results are those of the routines in that order. */
+#ifndef FL_KERNELS_DENSE_TILES_H
+#define FL_KERNELS_DENSE_TILES_H
+
+#include "kernels/dense/host.h"
+#include "kernels/vendor/blas.h"
+
+typedef enum fl_tile_op {
+    FL_TILE_GEMM,
+    FL_TILE_SYMM,
+    FL_TILE_SYRK,
+    FL_TILE_TRMM,
+    FL_TILE_TRSM,
+    FL_TILE_POTRF,
+    FL_TILE_OPS
+} fl_tile_op;
+
+/* The codelets of a runtime. */
+typedef struct fl_tiles {
+    filch_runtime *runtime;
+    const fl_dense_host *host;               /* null: cores of the host have no part in it */
+    filch_codelet *codelets[FL_TILE_OPS][2]; /* double, single */
+} fl_tiles;
+
+/* vendor null: GPUs have no part in it. Statuses as filch_codelet_create(). */
+filch_status fl_tiles_open(fl_tiles *tiles, filch_runtime *runtime, fl_vendor *vendor,
+                           const fl_dense_host *host);
+
+/* A handle and how many tiles it is cut into. Cuts of operands that meet are the same. */
+typedef struct fl_tiled {
+    filch_data *data;
+    uint32_t rows, cols;
+} fl_tiled;
+
+/* A graph under construction. A failure stays in status, and nothing is added any more. */
+typedef struct fl_tile_graph {
+    const fl_tiles *tiles;
+    filch_graph *graph;
+    bool is_single;
+    int32_t priority; /* of the tasks to come; greater ones run sooner */
+    filch_status status;
+} fl_tile_graph;
+
+void fl_tile_graph_open(fl_tile_graph *g, const fl_tiles *tiles, bool is_single);
+/* Null graphs are allowed. */
+void fl_tile_graph_close(fl_tile_graph *g);
+void fl_tile_add(fl_tile_graph *g, fl_tile_op op, const fl_vendor_form *form,
+                 const filch_access *accesses, uint32_t count);
+
+/* Tile (i, j) of op(M). */
+static inline filch_access fl_tile(const fl_tiled *m, int op, uint32_t i, uint32_t j,
+                                   filch_access_mode mode)
+{
+    filch_access access = {.data = m->data, .mode = mode};
+    access.row = op == FL_VENDOR_OP_N ? i : j;
+    access.col = op == FL_VENDOR_OP_N ? j : i;
+    return access;
+}
+
+static inline int fl_tile_flip(int op)
+{
+    return op == FL_VENDOR_OP_N ? FL_VENDOR_OP_T : FL_VENDOR_OP_N;
+}
+
+/* As in kernels/vendor/blas.h, but trmm's result is B. alpha is not 0. */
+void fl_tiles_gemm(fl_tile_graph *g, const fl_vendor_form *form, const fl_tiled *a,
+                   const fl_tiled *b, const fl_tiled *c);
+void fl_tiles_symm(fl_tile_graph *g, const fl_vendor_form *form, const fl_tiled *a,
+                   const fl_tiled *b, const fl_tiled *c);
+void fl_tiles_syrk(fl_tile_graph *g, const fl_vendor_form *form, const fl_tiled *a,
+                   const fl_tiled *c);
+void fl_tiles_trmm(fl_tile_graph *g, const fl_vendor_form *form, const fl_tiled *a,
+                   const fl_tiled *b);
+void fl_tiles_trsm(fl_tile_graph *g, const fl_vendor_form *form, const fl_tiled *a,
+                   const fl_tiled *b);
+/* A := L or U, in the triangle `fill`. infos has a tile of one int32_t for each diagonal tile,
+ * which receives potrf's info there. */
+void fl_tiles_potrf(fl_tile_graph *g, int fill, const fl_tiled *a, filch_data *infos);
+/* B := the solution of A X = B by the factor. */
+void fl_tiles_potrs(fl_tile_graph *g, int fill, const fl_tiled *a, const fl_tiled *b);
+
+#endif
