@@ -67,6 +67,10 @@ bench_throughput()
             --versus cublas --repeat 5
         bench_item cholesky-16384-resident-$name cholesky --n 16384 --devices $devices \
             --resident --versus cusolver --repeat 5
+        bench_item lu-16384-resident-$name lu --n 16384 --devices $devices --resident \
+            --versus cusolver --repeat 5 --check
+        bench_item qr-16384-resident-$name qr --n 16384 --devices $devices --resident \
+            --versus cusolver --repeat 5 --check
     done
     bench_item gemm-own-kernels gemm --n 8192 --devices cuda:0 --own-kernels --versus cublas
     bench_item gemm-slices gemm --n 4096 --devices "cuda:0/$slices" --check

@@ -25,6 +25,8 @@ static void forget(bench_session *s)
         (void)filch_graph_destroy(built->other);
     if (built->restore)
         (void)filch_graph_destroy(built->restore);
+    if (s->workload && s->workload->unbuild)
+        s->workload->unbuild(s->state, built);
     for (size_t k = 0; k < BENCH_BUILT_DATA; k++)
         if (built->data[k])
             (void)filch_data_destroy(built->data[k]);

@@ -18,7 +18,24 @@ typedef struct state {
 
 static bool supports(bench_peer_kind kind)
 {
-    return kind == BENCH_PEER_CHOLESKY || kind == BENCH_PEER_GEMM;
+    return kind == BENCH_PEER_CHOLESKY || kind == BENCH_PEER_GEMM || kind == BENCH_PEER_LU ||
+           kind == BENCH_PEER_QR;
+}
+
+/* 0, or LAPACK's info. */
+static int compute(const bench_peer_work *w)
+{
+    switch (w->kind) {
+    case BENCH_PEER_CHOLESKY:
+        return w->kernels->potrf(w->n, w->c, w->n);
+    case BENCH_PEER_LU:
+        return w->kernels->getrf(w->n, w->c, w->n, w->pivots);
+    case BENCH_PEER_QR:
+        return w->kernels->geqrf(w->n, w->c, w->n, w->tau);
+    default:
+        w->kernels->gemm_nn(w->n, w->n, w->n, w->a, w->n, w->b, w->n, 0, w->c, w->n);
+        return 0;
+    }
 }
 
 static filch_status setup(const bench_peer_work *work, filch_error *error, void **out)
@@ -34,19 +51,15 @@ static filch_status setup(const bench_peer_work *work, filch_error *error, void 
 static filch_status run(void *opaque, filch_error *error, double *seconds)
 {
     const bench_peer_work *w = ((state *)opaque)->work;
-    int info = 0;
-    if (w->kind == BENCH_PEER_CHOLESKY)
+    if (w->kind != BENCH_PEER_GEMM)
         memcpy(w->c, w->a, w->n * w->n * w->kernels->element);
     int before = bench_blas_threads_set((int)w->workers);
     double start = bench_now_s();
-    if (w->kind == BENCH_PEER_CHOLESKY)
-        info = w->kernels->potrf(w->n, w->c, w->n);
-    else
-        w->kernels->gemm_nn(w->n, w->n, w->n, w->a, w->n, w->b, w->n, 0, w->c, w->n);
+    int info = compute(w);
     double end = bench_now_s();
     bench_blas_threads_set(before);
     if (info != 0)
-        return bench_fail(error, FILCH_DATA, "openblas", 0, "minor %d is not positive", info);
+        return bench_fail(error, FILCH_DATA, "openblas", 0, "LAPACK's info is %d", info);
     *seconds = end - start;
     return FILCH_OK;
 }

@@ -22,7 +22,8 @@ typedef struct state {
 
 static bool supports(bench_peer_kind kind)
 {
-    return kind != BENCH_PEER_RERUN && kind != BENCH_PEER_NARROW;
+    return kind != BENCH_PEER_RERUN && kind != BENCH_PEER_NARROW && kind != BENCH_PEER_LU &&
+           kind != BENCH_PEER_QR;
 }
 
 static void teardown(void *opaque)

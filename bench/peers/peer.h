@@ -7,6 +7,7 @@
 #include "problems/tiles.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,6 +26,8 @@ typedef enum bench_peer_kind {
     BENCH_PEER_NARROW_OPEN, /* the same, created in each run */
     BENCH_PEER_HEAT,        /* steps of heat.h; c receives the grid */
     BENCH_PEER_CG,          /* iterations of cg.h; c receives the solution */
+    BENCH_PEER_LU, /* factors of a with partial pivoting into c; pivots receives LAPACK's */
+    BENCH_PEER_QR, /* factors of a into c, in LAPACK's layout; tau receives theirs */
     BENCH_PEER_KINDS
 } bench_peer_kind;
 
@@ -43,7 +46,9 @@ typedef struct bench_peer_work {
     const bench_kernels *kernels; /* of the matrices' elements; null: there are no matrices */
     const void *a;                /* n x n, column-major, not changed */
     const void *b;
-    void *c; /* receives the result */
+    void *c;         /* receives the result */
+    int32_t *pivots; /* of LU: n, from 1 */
+    void *tau;       /* of QR: n elements */
     /* Null, or one element a task, zeroed: each task writes the length of the longest chain that
      * ends with it. With it a run proves that every task ran and in what order; measured runs go
      * without. */

@@ -36,11 +36,18 @@ const bench_peer *bench_peer_find(const char *name)
 const char *bench_peer_kind_name(bench_peer_kind kind)
 {
     static const char *const names[BENCH_PEER_KINDS] = {
-        [BENCH_PEER_EMPTY] = "empty",         [BENCH_PEER_RERUN] = "rerun",
-        [BENCH_PEER_WAVEFRONT] = "wavefront", [BENCH_PEER_CHAIN] = "chain",
-        [BENCH_PEER_CHOLESKY] = "cholesky",   [BENCH_PEER_GEMM] = "gemm",
-        [BENCH_PEER_NARROW] = "narrow",       [BENCH_PEER_NARROW_OPEN] = "narrow, open",
-        [BENCH_PEER_HEAT] = "heat",           [BENCH_PEER_CG] = "cg",
+        [BENCH_PEER_EMPTY] = "empty",
+        [BENCH_PEER_RERUN] = "rerun",
+        [BENCH_PEER_WAVEFRONT] = "wavefront",
+        [BENCH_PEER_CHAIN] = "chain",
+        [BENCH_PEER_CHOLESKY] = "cholesky",
+        [BENCH_PEER_GEMM] = "gemm",
+        [BENCH_PEER_NARROW] = "narrow",
+        [BENCH_PEER_NARROW_OPEN] = "narrow, open",
+        [BENCH_PEER_HEAT] = "heat",
+        [BENCH_PEER_CG] = "cg",
+        [BENCH_PEER_LU] = "lu",
+        [BENCH_PEER_QR] = "qr",
     };
     return names[kind];
 }

@@ -2,7 +2,7 @@
 /* cuBLAS and cuSOLVER on whole matrices, on one GPU: from the host's memory and back, copies
  * included, or resident: then the input is on the device before the clock starts and the result
  * stays there until it has stopped. */
-#include "kernels/vendor/vendor.h"
+#include "kernels/vendor/panel.h"
 #include "offload/gpu.h"
 #include "peers/peer.h"
 #include "support/fail.h"
@@ -20,6 +20,7 @@ typedef struct state {
     CUstream stream;
     CUdeviceptr matrix[MATRICES]; /* of a factorization: the input and the factor */
     CUdeviceptr info;
+    CUdeviceptr more; /* pivots or tau */
     void *pinned[MATRICES];
 } state;
 
@@ -35,12 +36,20 @@ static bool supports_product(bench_peer_kind kind)
 
 static bool supports_factorization(bench_peer_kind kind)
 {
-    return kind == BENCH_PEER_CHOLESKY;
+    return kind == BENCH_PEER_CHOLESKY || kind == BENCH_PEER_LU || kind == BENCH_PEER_QR;
 }
 
 static size_t bytes_of(const bench_peer_work *work)
 {
     return work->n * work->n * work->kernels->element;
+}
+
+/* What the factorization gives beside the matrix, and its bytes. */
+static void *more_of(const bench_peer_work *work, size_t *bytes)
+{
+    bool is_lu = work->kind == BENCH_PEER_LU;
+    *bytes = work->n * (is_lu ? sizeof *work->pivots : work->kernels->element);
+    return is_lu ? work->pivots : work->tau;
 }
 
 static filch_view view_of(const state *s, enum matrix which)
@@ -62,6 +71,8 @@ static void teardown(void *opaque)
         for (size_t k = 0; k < MATRICES; k++)
             if (s->matrix[k])
                 (void)api->cuMemFree(s->matrix[k]);
+        if (s->more)
+            (void)api->cuMemFree(s->more);
         if (s->info)
             (void)api->cuMemFree(s->info);
         if (s->stream)
@@ -126,6 +137,9 @@ static filch_status make(state *s, filch_error *error)
             status = take(s, &s->matrix[k], bytes_of(w), error);
     if (status == FILCH_OK)
         status = take(s, &s->info, sizeof(int), error);
+    size_t bytes;
+    if (status == FILCH_OK && more_of(w, &bytes))
+        status = take(s, &s->more, bytes, error);
     if (status == FILCH_OK)
         status = copy_in(s, A, w->a, error);
     if (status == FILCH_OK && is_product(w))
@@ -179,9 +193,17 @@ static filch_status fetch_input(state *s, filch_error *error)
 static filch_status compute(state *s, filch_error *error)
 {
     filch_view a = view_of(s, A), b = view_of(s, B), c = view_of(s, C);
-    filch_view info = {.ptr = bench_gpu_pointer(s->info), .rows = 1, .cols = 1, .ld = 1};
-    int code = is_product(s->work) ? fl_vendor_gemm_nn(s->lane, &a, &b, 0, &c)
-                                   : fl_vendor_potrf(s->lane, &c, &info);
+    void *at = bench_gpu_pointer(s->info), *more = bench_gpu_pointer(s->more);
+    filch_view info = {.ptr = at, .rows = 1, .cols = 1, .ld = 1};
+    int code = 0;
+    if (is_product(s->work))
+        code = fl_vendor_gemm_nn(s->lane, &a, &b, 0, &c);
+    else if (s->work->kind == BENCH_PEER_LU)
+        code = fl_vendor_getrf(s->lane, &c, more, at);
+    else if (s->work->kind == BENCH_PEER_QR)
+        code = fl_vendor_geqrf(s->lane, &c, more, at);
+    else
+        code = fl_vendor_potrf(s->lane, &c, &info);
     if (code == 0)
         return FILCH_OK;
     if (!fl_vendor_explain(code, error))
@@ -225,11 +247,15 @@ static filch_status run(void *opaque, filch_error *error, double *seconds)
     status = run_timed(s, error, seconds);
     if (status == FILCH_OK && !is_product(s->work))
         status = copy_out(s, &info, s->info, sizeof info, error);
+    size_t bytes;
+    void *more = more_of(s->work, &bytes);
+    if (status == FILCH_OK && more)
+        status = copy_out(s, more, s->more, bytes, error);
     if (status == FILCH_OK)
         status = wait(s, error);
     bench_gpu_leave(&s->gpu);
     if (status == FILCH_OK && info != 0)
-        status = bench_fail(error, FILCH_DATA, "cusolver", 0, "minor %d is not positive", info);
+        status = bench_fail(error, FILCH_DATA, "cusolver", 0, "cuSOLVER's info is %d", info);
     return status;
 }
 

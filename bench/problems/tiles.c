@@ -4,6 +4,7 @@
 #include <cblas.h>
 #include <lapack.h>
 #include <math.h>
+#include <stdlib.h>
 
 int bench_blas_threads_set(int count)
 {
@@ -26,6 +27,25 @@ typedef float s_real;
         lapack_int ld = (lapack_int)lda;                                                        \
         lapack_int info = 0;                                                                    \
         LAPACK_##p##potrf("L", &order, a, &ld, &info);                                          \
+        return (int)info;                                                                       \
+    }                                                                                           \
+    static int p##_getrf(size_t n, void *a, size_t lda, int *pivots)                            \
+    {                                                                                           \
+        lapack_int order = (lapack_int)n, ld = (lapack_int)lda, info = 0;                       \
+        LAPACK_##p##getrf(&order, &order, a, &ld, pivots, &info);                               \
+        return (int)info;                                                                       \
+    }                                                                                           \
+    static int p##_geqrf(size_t n, void *a, size_t lda, void *tau)                              \
+    {                                                                                           \
+        lapack_int order = (lapack_int)n, ld = (lapack_int)lda, elements = -1, info = 0;        \
+        p##_real best = 0;                                                                      \
+        LAPACK_##p##geqrf(&order, &order, a, &ld, tau, &best, &elements, &info);                \
+        p##_real *work = malloc((size_t)best * sizeof best);                                    \
+        if (!work)                                                                              \
+            return 1;                                                                           \
+        elements = (lapack_int)best;                                                            \
+        LAPACK_##p##geqrf(&order, &order, a, &ld, tau, work, &elements, &info);                 \
+        free(work);                                                                             \
         return (int)info;                                                                       \
     }                                                                                           \
     static void p##_trsm(size_t m, size_t n, const void *l, size_t ldl, void *a, size_t lda)    \
@@ -94,6 +114,8 @@ const bench_kernels bench_kernels_double = {
     .element = sizeof(d_real),
     .unit = 0x1p-53,
     .potrf = d_potrf,
+    .getrf = d_getrf,
+    .geqrf = d_geqrf,
     .trsm = d_trsm,
     .trsm_left = d_trsm_left,
     .trmm = d_trmm,
@@ -110,6 +132,8 @@ const bench_kernels bench_kernels_single = {
     .element = sizeof(s_real),
     .unit = 0x1p-24,
     .potrf = s_potrf,
+    .getrf = s_getrf,
+    .geqrf = s_geqrf,
     .trsm = s_trsm,
     .trsm_left = s_trsm_left,
     .trmm = s_trmm,

@@ -23,6 +23,12 @@ typedef struct bench_kernels {
     double unit;    /* roundoff */
     /* A := L with A = L L', lower triangle. 0, or the order of the minor that is not positive. */
     int (*potrf)(size_t n, void *a, size_t lda);
+    /* A := L and U of its factorization with partial pivoting, A being n x n; pivots as LAPACK's.
+     * 0, or LAPACK's info. */
+    int (*getrf)(size_t n, void *a, size_t lda, int *pivots);
+    /* A := R and the reflectors of its factorization, of which tau receives the scalars. 0, or
+     * LAPACK's info; 1 also where memory is out. */
+    int (*geqrf)(size_t n, void *a, size_t lda, void *tau);
     /* A := A L^-T, A being m x n. */
     void (*trsm)(size_t m, size_t n, const void *l, size_t ldl, void *a, size_t lda);
     /* B := L^-1 B, B being n x n. */

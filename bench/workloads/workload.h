@@ -25,6 +25,7 @@ typedef struct bench_built {
     filch_data *result;   /* managed: brought to the host after each run, not timed */
     filch_codelet *codelets[BENCH_BUILT_CODELETS];
     filch_data *data[BENCH_BUILT_DATA];
+    void *own; /* the workload's, for unbuild */
 } bench_built;
 
 /* The size of a problem, for reports. */
@@ -84,6 +85,8 @@ typedef struct bench_workload {
     void (*tile_set)(void *state, size_t tile);
     /* Makes codelets, handles and the graph; what it has made when it fails, the caller undoes. */
     filch_status (*build)(void *state, bench_built *built);
+    /* Undoes what build made beside; after the graphs, before handles and runtime. May be null. */
+    void (*unbuild)(void *state, bench_built *built);
     /* Back to the input, before each run; null: nothing to do. Not timed. */
     void (*reset)(void *state);
     /* Jobs that a run consists of, at most BENCH_JOBS, of which each is started in turn and then
@@ -128,6 +131,8 @@ typedef struct bench_workload {
 
 extern const bench_workload bench_cholesky;
 extern const bench_workload bench_gemm;
+extern const bench_workload bench_lu;
+extern const bench_workload bench_qr;
 extern const bench_workload bench_mandelbrot;
 extern const bench_workload bench_nbody;
 extern const bench_workload bench_jacobi;

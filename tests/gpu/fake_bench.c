@@ -213,6 +213,10 @@ static const struct {
     {"cholesky", {.n = 90, .tile = 32, .precision = BENCH_SINGLE, .resident = true}},
     {"cholesky", {.n = 1300, .tile = 520}},
     {"cholesky", {.n = 1100, .tile = 550, .precision = BENCH_SINGLE, .resident = true}},
+    {"lu", {.n = 200, .tile = 48}},
+    {"lu", {.n = 150, .tile = 40, .precision = BENCH_SINGLE, .resident = true}},
+    {"qr", {.n = 200, .tile = 48}},
+    {"qr", {.n = 150, .tile = 40, .precision = BENCH_SINGLE, .resident = true}},
     {"gemm", {.n = 100, .tile = 33}},
     {"gemm", {.n = 100, .tile = 33, .precision = BENCH_SINGLE, .resident = true}},
     {"mandelbrot", {.n = 40}},
@@ -323,6 +327,10 @@ static void test_peers_agree(void **state)
         {"cholesky", "cusolvermg", {.n = 300, .tile = 80, .resident = true}},
         {"cholesky", "cusolver", {.n = 90, .tile = 40}},
         {"cholesky", "cusolver", {.n = 90, .tile = 40, .resident = true, .own_kernels = true}},
+        {"lu", "cusolver", {.n = 90, .tile = 40}},
+        {"lu", "cusolver", {.n = 90, .tile = 40, .resident = true, .precision = BENCH_SINGLE}},
+        {"qr", "cusolver", {.n = 90, .tile = 40}},
+        {"qr", "cusolver", {.n = 90, .tile = 40, .resident = true, .precision = BENCH_SINGLE}},
     };
     (void)state;
     for (size_t k = 0; k < sizeof runs / sizeof *runs; k++) {

@@ -96,6 +96,12 @@ static void test_all_are_right(void **state)
         check_in(BENCH_SINGLE, "cholesky", 1, 1, policy);
         check_in(BENCH_SINGLE, "gemm", 70, 32, policy);
         check_in(BENCH_SINGLE, "gemm", 1, 1, policy);
+        check_workload("lu", 130, 32, policy);
+        check_workload("lu", 1, 1, policy);
+        check_workload("qr", 130, 32, policy);
+        check_workload("qr", 1, 1, policy);
+        check_in(BENCH_SINGLE, "lu", 130, 48, policy);
+        check_in(BENCH_SINGLE, "qr", 130, 48, policy);
         check_workload("mandelbrot", 24, 0, policy);
         check_workload("nbody", 60, 0, policy);
         check_workload("nbody", 2, 0, policy);
@@ -235,6 +241,8 @@ static void test_wrong_results_are_seen(void **state)
         bench_precision precision;
     } cases[] = {{"cholesky", 96, BENCH_DOUBLE},   {"gemm", 64, BENCH_DOUBLE},
                  {"cholesky", 96, BENCH_SINGLE},   {"gemm", 64, BENCH_SINGLE},
+                 {"lu", 64, BENCH_DOUBLE},         {"qr", 64, BENCH_DOUBLE},
+                 {"lu", 64, BENCH_SINGLE},         {"qr", 64, BENCH_SINGLE},
                  {"mandelbrot", 16, BENCH_DOUBLE}, {"nbody", 40, BENCH_DOUBLE},
                  {"nbody", 40, BENCH_SINGLE},      {"jacobi", 40, BENCH_DOUBLE},
                  {"jacobi", 40, BENCH_SINGLE},     {"heat", 40, BENCH_DOUBLE}};
@@ -333,6 +341,9 @@ static void test_bad_sizes(void **state)
                    "larger than the matrix");
     expect_refusal("gemm", (bench_options){.n = 10, .tile = 11}, FILCH_INVALID_ARGUMENT,
                    "larger than the matrix");
+    expect_refusal("lu", (bench_options){.n = 10, .tile = 11}, FILCH_INVALID_ARGUMENT,
+                   "larger than the matrix");
+    expect_refusal("qr", (bench_options){.n = 900000, .tile = 1}, FILCH_TOO_LARGE, "too small");
     expect_refusal("cholesky", (bench_options){.n = 100000, .tile = 1}, FILCH_TOO_LARGE,
                    "too small");
     expect_refusal("cholesky", (bench_options){.n = 1000000}, FILCH_TOO_LARGE, "GB");

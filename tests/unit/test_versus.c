@@ -68,10 +68,16 @@ static void test_all_agree(void **state)
         bench_peer_kind kind;
         size_t n;
     } works[] = {
-        {"cholesky", BENCH_PEER_CHOLESKY, 100},  {"gemm", BENCH_PEER_GEMM, 100},
-        {"wavefront", BENCH_PEER_WAVEFRONT, 12}, {"chain", BENCH_PEER_CHAIN, 100},
-        {"heat", BENCH_PEER_HEAT, 40},           {"cg", BENCH_PEER_CG, 10},
-        {"empty", BENCH_PEER_RERUN, 100},        {"create", BENCH_PEER_EMPTY, 100},
+        {"cholesky", BENCH_PEER_CHOLESKY, 100},
+        {"gemm", BENCH_PEER_GEMM, 100},
+        {"lu", BENCH_PEER_LU, 90},
+        {"qr", BENCH_PEER_QR, 90},
+        {"wavefront", BENCH_PEER_WAVEFRONT, 12},
+        {"chain", BENCH_PEER_CHAIN, 100},
+        {"heat", BENCH_PEER_HEAT, 40},
+        {"cg", BENCH_PEER_CG, 10},
+        {"empty", BENCH_PEER_RERUN, 100},
+        {"create", BENCH_PEER_EMPTY, 100},
     };
     for (size_t k = 0; k < sizeof works / sizeof *works; k++) {
         check_versus(works[k].workload, "static", works[k].n, k % 2 == 0);
@@ -102,6 +108,7 @@ static void test_single_precision(void **state)
         void *problem;
         check_in(BENCH_SINGLE, names[k], "static", 100, false);
         check_in(BENCH_SINGLE, names[k], "openblas", 100, false);
+        check_in(BENCH_SINGLE, k == 0 ? "lu" : "qr", "openblas", 100, false);
         assert_int_equal(w->setup(&options, &error, &problem), FILCH_OK);
         assert_int_equal(bench_session_open(&session, w, problem, &config, &error), FILCH_OK);
         for (size_t p = 0; bench_peer_at(p); p++) {
