@@ -17,13 +17,14 @@ bundle_make()
     (cd "$build/tests" && find . -maxdepth 1 -type f -executable) | sed 's|^./||' |
         while read -r program; do
             case $program in
-            test_gpu_* | test_unit_kernels)
+            test_gpu_* | test_unit_kernels | blas_time | blas_client)
                 strip -o "$stage/bin/$program" "$build/tests/$program"
                 ;;
             esac
         done
     strip -o "$stage/bin/filch-bench" "$build/bench/filch-bench"
-    for program in "$stage"/bin/*; do
+    cp "$build"/kernels/blas/libfilch_blas*.so "$stage/lib/"
+    for program in "$stage"/bin/* "$stage"/lib/*; do
         ldd "$program"
     done | awk '$3 ~ /^\// { print $3 }' | sort -u | while read -r library; do
         case ${library##*/} in
@@ -33,6 +34,7 @@ bundle_make()
         esac
     done
     strip --strip-unneeded "$stage"/lib/* 2>/dev/null || true
+    cp "$build/kernels/blas/filch-run" "$stage/bin/"
     tar -C "$stage" -c bin lib | gzip -9 >"$dir/$bundle_file"
     rm -r "$stage"
     echo "Bundle  $bundle_file, $(du -m "$dir/$bundle_file" | cut -f1) MiB"

@@ -4,8 +4,8 @@
 # Debian and Ubuntu. Where nothing is missing it changes nothing and needs no network.
 
 # group  package  probe. A probe is a command's name, a pkg-config module (module:NAME), a file
-# that the compiler finds (file:NAME), or a Clang that links fuzzers (fuzzer:COMMAND). "peers" and
-# "lint" are wanted but not needed.
+# that the compiler finds (file:NAME), a Clang that links fuzzers (fuzzer:COMMAND), or a module of
+# the system's Python (python:NAME). "peers", "clients" and "lint" are wanted but not needed.
 setup_table="
 build  build-essential    c++
 build  cmake              cmake
@@ -22,6 +22,8 @@ peers  libstarpu-dev      module:starpu-1.3
 tests  libcmocka-dev      module:cmocka
 tests  doxygen            doxygen
 tests  spin               spin
+clients python3-numpy     python:numpy
+clients python3-scipy     python:scipy
 lint   clang-14           clang-14
 lint   libclang-rt-14-dev fuzzer:clang-14
 lint   clang-format-14    clang-format-14
@@ -37,6 +39,7 @@ setup_has()
         command -v cc >/dev/null ;;
     fuzzer:*) echo 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' |
         "${1#fuzzer:}" -fsanitize=fuzzer -x c -o /dev/null - 2>/dev/null ;;
+    python:*) /usr/bin/python3 -c "import ${1#python:}" 2>/dev/null ;;
     *) command -v "$1" >/dev/null ;;
     esac
 }

@@ -114,7 +114,7 @@ bool fl_call_settle(fl_blas_call *call)
     if (!is_known)
         return false;
     call->layout = 0;
-    return !call->is_query && has_good_options(call) && has_good_extents(call) &&
+    return !call->is_left && has_good_options(call) && has_good_extents(call) &&
            (fl_call_is_lapack(call) || call->alpha != 0);
 }
 

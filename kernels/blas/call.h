@@ -20,8 +20,8 @@ enum { FL_BLAS_ROW_MAJOR = 101, FL_BLAS_COL_MAJOR = 102 };
 typedef struct fl_blas_call {
     fl_blas_routine routine;
     bool is_single;
-    bool is_query; /* of the size of work space */
-    int layout;    /* Fortran, or settled: 0; else FL_BLAS_ROW_MAJOR or FL_BLAS_COL_MAJOR */
+    bool is_left; /* to the next BLAS: asks for the size of work space, or has too little */
+    int layout;   /* Fortran, or settled: 0; else FL_BLAS_ROW_MAJOR or FL_BLAS_COL_MAJOR */
     char side, uplo, transa, transb, diag; /* capitals; 0: the routine has no such option */
     uint8_t integer;                       /* bytes of a pivot */
     int64_t m, n, k, nrhs;

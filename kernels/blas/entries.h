@@ -145,13 +145,14 @@
              (FL_DECLARED_F(p, GEQRF), real * work, const fl_int *lwork, fl_int *info),            \
              (FL_DECLARED_F(p, GEQRF), real * work, const fl_int *lwork, fl_int *info FL_LENGTHS), \
              (FL_GIVEN(GEQRF), work, lwork, info FL_LENGTHS_GIVEN), FL_GEQRF_FLOPS(FL_DEREF),      \
-             FL_INFO, FL_KIND(real, GEQRF), FL_SET_F(GEQRF), .is_query = *lwork == -1)             \
+             FL_INFO, FL_KIND(real, GEQRF), FL_SET_F(GEQRF),                                       \
+             .is_left = *lwork < FL_GREATER(1, *n))                                                \
     FL_LAPACKE_FACTOR(p, real, geqrf, GEQRF)                                                       \
     FL_LAPACKE_ENTRY(FL_LAPACKE_WORK(p##geqrf), NULL,                                              \
                      (int layout, FL_DECLARED_E(p, GEQRF), real *work, fl_int lwork),              \
                      (layout, FL_GIVEN(GEQRF), work, lwork), FL_GEQRF_FLOPS(FL_VALUE),             \
                      FL_KIND(real, GEQRF), .layout = layout, FL_SET_E(GEQRF),                      \
-                     .is_query = lwork == -1)
+                     .is_left = lwork < FL_GREATER(1, n))
 
 #define FL_NANCHECK FL_TEXT(FL_LAPACKE(get_nancheck))
 #define FL_ENTRIES(p, real)                          \

@@ -13,10 +13,10 @@ endif()
 set(blas ${CMAKE_CURRENT_SOURCE_DIR}/blas)
 file(GLOB sources CONFIGURE_DEPENDS ${blas}/client*.c)
 add_executable(blas_client ${sources})
-foreach(name IN ITEMS crowd idle wide)
+foreach(name IN ITEMS crowd idle wide time)
     add_executable(blas_${name} ${blas}/${name}.c)
 endforeach()
-foreach(target IN ITEMS blas_client blas_crowd blas_idle blas_wide)
+foreach(target IN ITEMS blas_client blas_crowd blas_idle blas_wide blas_time)
     target_link_libraries(${target} PRIVATE filch_flags PkgConfig::openblas PkgConfig::blas_lapacke
                           Threads::Threads m ${CMAKE_DL_LIBS})
 endforeach()
@@ -65,6 +65,9 @@ filch_blas_test(crowd_fake 120 COMMAND ${through} "dgemm spotrf" $<TARGET_FILE:b
                 ENVIRONMENT ${on_fake})
 filch_blas_test(idle 60 COMMAND ${run} $<TARGET_FILE:blas_idle>)
 filch_blas_test(alone 60 COMMAND blas_alone ENVIRONMENT FILCH_BLAS_NEXT=/nonexistent)
+# Of the program that times both; that it runs, and that its results are right.
+filch_blas_test(time 60 COMMAND $<TARGET_FILE:blas_time> --front $<TARGET_FILE:filch_blas> --repeat 1 100
+                ENVIRONMENT ${on_fake})
 filch_blas_test(wide_openblas 60 COMMAND ${through} "dgemm dgetrf" $<TARGET_FILE:blas_wide> dgemm_64_
                 cblas_dgemm64_ LAPACKE_dgetrf64_ ENVIRONMENT ${on_host})
 filch_blas_test(wide_scipy 60 COMMAND ${through} "dgemm dgetrf" $<TARGET_FILE:blas_wide>
@@ -77,4 +80,10 @@ foreach(where IN ITEMS host fake)
     filch_blas_test(arrays_${where} 120 COMMAND ${through}
                     "dgemm sgemm dsyrk dpotrf dgesv dgetrf dgetrs dgeqrf dposv"
                     /usr/bin/python3 ${blas}/arrays.py ENVIRONMENT ${on_${where}})
+    # Heavy packages, which tests/setup.sh does not install: r-base-core and octave.
+    filch_blas_test(r_${where} 120 COMMAND ${through} "dgemm dsyrk dpotrf dgesv" R --no-save --slave -f
+                    ${blas}/base.R ENVIRONMENT ${on_${where}} FILCH_BLAS_TILE=64)
+    filch_blas_test(octave_${where} 120 COMMAND ${through}
+                    "dgemm sgemm dsyrk dpotrf dgetrf dgetrs dgeqrf" octave-cli --norc
+                    ${blas}/products.m ENVIRONMENT ${on_${where}} FILCH_BLAS_TILE=64)
 endforeach()

@@ -5,6 +5,7 @@
 set -uo pipefail
 run=$1 routines=$2
 shift 2
+command -v "$1" >/dev/null || { echo "$1 is not installed: skipped"; exit 77; }
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 "$run" --report --verbose "$@" 2>"$report"
