@@ -7,12 +7,12 @@
 #include "kernels/dense/place.h"
 
 typedef enum fl_dense_kernel {
-    FL_DENSE_LU_PANEL, /* A, pivots, info */
+    FL_DENSE_LU_PANEL, /* A, pivots, info [, inverse, identity, scratch] */
     FL_DENSE_SWAP,     /* A, pivots ... */
-    FL_DENSE_STEP,     /* triangle's block column, B [, pivots] */
+    FL_DENSE_STEP,     /* triangle's block column, B [, pivots] [, inverse, scratch] */
     FL_DENSE_QR_PANEL, /* A, tau, info, reflectors, triangle, identity, scratch */
     FL_DENSE_REFLECT,  /* A, tau, reflectors, triangle, identity, scratch */
-    FL_DENSE_APPLY,    /* reflectors, triangle, C, scratch */
+    FL_DENSE_APPLY,    /* reflectors, triangle, C, scratch, scratch */
     FL_DENSE_KERNELS
 } fl_dense_kernel;
 
@@ -22,7 +22,8 @@ typedef struct fl_dense_args {
     uint64_t row;   /* first row of the diagonal block */
     uint64_t order; /* of the diagonal block */
     int32_t fill, op, diagonal;
-    uint32_t swap; /* FL_DENSE_STEP: rows of B are exchanged before; FL_DENSE_SWAP: backwards */
+    uint16_t swap;    /* FL_DENSE_STEP: rows of B are exchanged before; FL_DENSE_SWAP: backwards */
+    uint16_t inverts; /* the diagonal block's inverse is made, or there */
 } fl_dense_args;
 
 struct fl_dense {
@@ -42,6 +43,19 @@ double fl_dense_work_step(const filch_call *call);
 double fl_dense_work_qr_panel(const filch_call *call);
 double fl_dense_work_reflect(const filch_call *call);
 double fl_dense_work_apply(const filch_call *call);
+
+/* Of a tile's order, for free(). Null: no memory. */
+void *fl_dense_identity(size_t order, size_t element);
+filch_access fl_dense_scratch(const fl_dense *dense, size_t rows, size_t cols);
+filch_status fl_dense_data(const fl_dense *dense, filch_data_desc desc, const char *label,
+                           filch_data **out);
+/* A block in scratch. */
+static inline filch_view fl_dense_room(const filch_view *scratch, size_t rows, size_t cols,
+                                       size_t element)
+{
+    return (filch_view){
+        .ptr = scratch->ptr, .rows = rows, .cols = cols, .ld = rows, .element = element};
+}
 
 /* Adds a task, with the host's table filled in. */
 filch_status fl_dense_add(const fl_dense *dense, filch_graph *graph, fl_dense_kernel kernel,

@@ -98,3 +98,29 @@ filch_status fl_dense_add(const fl_dense *dense, filch_graph *graph, fl_dense_ke
     desc.affinity = affinity;
     return filch_graph_add(graph, &desc, NULL);
 }
+
+void *fl_dense_identity(size_t order, size_t element)
+{
+    char *unit = calloc(order * order, element);
+    for (size_t k = 0; unit && k < order; k++) {
+        char *at = unit + k * (order + 1) * element;
+        if (element == sizeof(double))
+            *(double *)(void *)at = 1;
+        else
+            *(float *)(void *)at = 1;
+    }
+    return unit;
+}
+
+filch_access fl_dense_scratch(const fl_dense *dense, size_t rows, size_t cols)
+{
+    return (filch_access){.mode = FILCH_SCRATCH, .bytes = rows * cols * dense->desc.element};
+}
+
+filch_status fl_dense_data(const fl_dense *dense, filch_data_desc desc, const char *label,
+                           filch_data **out)
+{
+    desc.size = sizeof desc;
+    desc.label = label;
+    return filch_data_create(dense->desc.runtime, &desc, out);
+}

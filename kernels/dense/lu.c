@@ -19,16 +19,33 @@ struct fl_lu {
     size_t panels; /* block columns that have pivots */
     int32_t *values;
     int32_t *infos;
+    void *unit; /* the identity, of a tile's order; null: blocks are not inverted */
     filch_data *pivots;
     filch_data *info;
+    filch_data *inverses; /* of the panels' diagonal blocks */
+    filch_data *identity;
 };
+
+/* views: inverse, identity, scratch. */
+static int invert(const fl_place *on, const fl_dense_args *args, const filch_view *a,
+                  const filch_view *views)
+{
+    uint64_t order = args->order;
+    const filch_view top = fl_part(a, args->row, 0, order, order);
+    const filch_view inverse = fl_part(&views[0], 0, 0, order, order);
+    const filch_view identity = fl_part(&views[1], 0, 0, order, order);
+    const filch_view lower = fl_dense_room(&views[2], order, order, a->element);
+    int code = fl_place_unit_lower(on, &top, &identity, &lower);
+    return code ? code : fl_place_invert(on, &lower, &identity, &inverse);
+}
 
 int fl_dense_run_lu_panel(const fl_place *on, const filch_call *call)
 {
     const fl_dense_args *args = call->args;
     const filch_view *a = &call->views[0];
     const filch_view panel = fl_part(a, args->row, 0, a->rows - args->row, a->cols);
-    return fl_place_getrf(on, &panel, call->views[1].ptr, call->views[2].ptr);
+    int code = fl_place_getrf(on, &panel, call->views[1].ptr, call->views[2].ptr);
+    return code != 0 || !args->inverts ? code : invert(on, args, a, &call->views[3]);
 }
 
 double fl_dense_work_lu_panel(const filch_call *call)
@@ -61,23 +78,33 @@ double fl_dense_work_swap(const filch_call *call)
     return 2 * rows * (double)call->views[0].cols;
 }
 
-static filch_status make_data(fl_lu *lu)
+static filch_status make_handles(fl_lu *lu)
 {
-    filch_data_desc desc = FILCH_DATA_DESC_INIT;
-    filch_runtime *runtime = lu->dense->desc.runtime;
-    desc.ptr = lu->values;
-    desc.element = sizeof *lu->values;
-    desc.rows = lu->order;
-    desc.tile_rows = fl_least(lu->a.tile, lu->order);
-    desc.label = "pivots";
-    filch_status status = filch_data_create(runtime, &desc, &lu->pivots);
-    if (status != FILCH_OK)
-        return status;
-    desc.ptr = lu->infos;
-    desc.rows = lu->panels;
-    desc.tile_rows = 1;
-    desc.label = "info";
-    return filch_data_create(runtime, &desc, &lu->info);
+    size_t tile = lu->a.tile, element = lu->dense->desc.element;
+    const filch_data_desc pivots = {.ptr = lu->values,
+                                    .element = sizeof *lu->values,
+                                    .rows = lu->order,
+                                    .tile_rows = fl_least(tile, lu->order)};
+    const filch_data_desc infos = {
+        .ptr = lu->infos, .element = sizeof *lu->infos, .rows = lu->panels, .tile_rows = 1};
+    const filch_data_desc inverses = {.element = element,
+                                      .rows = tile,
+                                      .cols = lu->panels * tile,
+                                      .tile_cols = tile,
+                                      .flags = FILCH_DATA_NO_BUFFER};
+    const filch_data_desc identity = {.ptr = lu->unit,
+                                      .element = element,
+                                      .rows = tile,
+                                      .cols = tile,
+                                      .flags = FILCH_DATA_MANAGED};
+    filch_status status = fl_dense_data(lu->dense, pivots, "pivots", &lu->pivots);
+    if (status == FILCH_OK)
+        status = fl_dense_data(lu->dense, infos, "info", &lu->info);
+    if (status == FILCH_OK && lu->unit)
+        status = fl_dense_data(lu->dense, inverses, "inverses", &lu->inverses);
+    if (status == FILCH_OK && lu->unit)
+        status = fl_dense_data(lu->dense, identity, "identity", &lu->identity);
+    return status;
 }
 
 filch_status fl_lu_open(const fl_dense *dense, const fl_columns *a, fl_lu **out)
@@ -91,7 +118,11 @@ filch_status fl_lu_open(const fl_dense *dense, const fl_columns *a, fl_lu **out)
     lu->panels = (lu->order + a->tile - 1) / a->tile;
     lu->values = calloc(lu->order, sizeof *lu->values);
     lu->infos = calloc(lu->panels, sizeof *lu->infos);
-    filch_status status = lu->values && lu->infos ? make_data(lu) : FILCH_OUT_OF_MEMORY;
+    bool inverts = dense->desc.vendor != NULL;
+    if (inverts)
+        lu->unit = fl_dense_identity(a->tile, dense->desc.element);
+    bool is_there = lu->values && lu->infos && (lu->unit || !inverts);
+    filch_status status = is_there ? make_handles(lu) : FILCH_OUT_OF_MEMORY;
     if (status == FILCH_OK)
         *out = lu;
     else
@@ -103,10 +134,11 @@ void fl_lu_close(fl_lu *lu)
 {
     if (!lu)
         return;
-    if (lu->pivots)
-        (void)filch_data_destroy(lu->pivots);
-    if (lu->info)
-        (void)filch_data_destroy(lu->info);
+    filch_data *const handles[] = {lu->pivots, lu->info, lu->inverses, lu->identity};
+    for (size_t k = 0; k < sizeof handles / sizeof *handles; k++)
+        if (handles[k])
+            (void)filch_data_destroy(handles[k]);
+    free(lu->unit);
     free(lu->values);
     free(lu->infos);
     free(lu);
@@ -119,10 +151,14 @@ static size_t order_of(const fl_lu *lu, size_t panel)
 
 static filch_status add_panel(const fl_lu *lu, size_t k, filch_graph *graph)
 {
-    const filch_access accesses[] = {FILCH_RW(lu->a.data, 0, k), FILCH_W(lu->pivots, k, 0),
-                                     FILCH_W(lu->info, k, 0)};
-    const fl_dense_args args = {.row = k * lu->a.tile, .order = order_of(lu, k)};
-    return fl_dense_add(lu->dense, graph, FL_DENSE_LU_PANEL, args, accesses, 3,
+    const fl_dense_args args = {.row = k * lu->a.tile,
+                                .order = order_of(lu, k),
+                                .inverts = lu->unit && k + 1 < fl_columns_count(&lu->a)};
+    const filch_access accesses[] = {
+        FILCH_RW(lu->a.data, 0, k),  FILCH_W(lu->pivots, k, 0),
+        FILCH_W(lu->info, k, 0),     FILCH_W(lu->inverses, 0, k),
+        FILCH_R(lu->identity, 0, 0), fl_dense_scratch(lu->dense, args.order, args.order)};
+    return fl_dense_add(lu->dense, graph, FL_DENSE_LU_PANEL, args, accesses, args.inverts ? 6 : 3,
                         fl_columns_owner(&lu->a, k));
 }
 
@@ -150,7 +186,8 @@ filch_status fl_lu_factor(fl_lu *lu, filch_graph *graph)
     fl_step step = {.form = {.fill = FL_VENDOR_FILL_LOWER, .diagonal = FL_VENDOR_UNIT},
                     .a = &lu->a,
                     .b = &lu->a,
-                    .pivots = lu->pivots};
+                    .pivots = lu->pivots,
+                    .inverses = lu->inverses};
     filch_status status = FILCH_OK;
     for (step.at = 0; step.at < lu->panels && status == FILCH_OK; step.at++) {
         status = add_panel(lu, step.at, graph);

@@ -214,6 +214,26 @@ int fl_place_unit_lower(const fl_place *on, const filch_view *a, const filch_vie
     return 0;
 }
 
+int fl_place_invert(const fl_place *on, const filch_view *t, const filch_view *identity,
+                    const filch_view *inverse)
+{
+    static const fl_vendor_form lower = {.alpha = 1};
+    if (on->lane)
+        return fl_vendor_invert(on->lane, t, inverse);
+    int code = fl_place_copy(on, identity, inverse);
+    return code ? code : fl_place_trsm(on, &lower, t, inverse);
+}
+
+int fl_place_multiply(const fl_place *on, const fl_vendor_form *form, const filch_view *t,
+                      const filch_view *b, const filch_view *room)
+{
+    const fl_vendor_form whole = {.op_a = form->op_a, .alpha = form->alpha};
+    if (!on->lane)
+        return fl_place_trmm(on, form, t, b);
+    int code = fl_place_copy(on, b, room);
+    return code ? code : fl_place_gemm(on, &whole, t, room, b);
+}
+
 int fl_place_getrf(const fl_place *on, const filch_view *a, int32_t *pivots, int32_t *info)
 {
     if (on->lane)

@@ -45,6 +45,14 @@ int fl_place_copy(const fl_place *on, const filch_view *from, const filch_view *
 int fl_place_unit_lower(const fl_place *on, const filch_view *a, const filch_view *identity,
                         const filch_view *to);
 
+/* Inverse := T^-1 of a lower triangle T with zeros above, which is as large as the identity. */
+int fl_place_invert(const fl_place *on, const filch_view *t, const filch_view *identity,
+                    const filch_view *inverse);
+/* B := op(T) B for a triangle T, whose other triangle is 0. On GPUs room, as large as B, is worked
+ * in: they multiply whole matrices several times faster. */
+int fl_place_multiply(const fl_place *on, const fl_vendor_form *form, const filch_view *t,
+                      const filch_view *b, const filch_view *room);
+
 /* As in kernels/vendor/panel.h. */
 int fl_place_getrf(const fl_place *on, const filch_view *a, int32_t *pivots, int32_t *info);
 int fl_place_laswp(const fl_place *on, const filch_view *a, const int32_t *pivots, size_t count,

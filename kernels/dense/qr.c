@@ -49,8 +49,7 @@ static int reflect(const fl_place *on, const fl_dense_args *args, const filch_vi
     const filch_view v_rest = fl_part(&v, order, 0, below, order);
     const filch_view t = fl_part(&views[1], 0, 0, order, order);
     const filch_view identity = fl_part(&views[2], 0, 0, order, order);
-    const filch_view w = {
-        .ptr = views[3].ptr, .rows = order, .cols = order, .ld = order, .element = a->element};
+    const filch_view w = fl_dense_room(&views[3], order, order, a->element);
     int code = fl_place_unit_lower(on, &top, &identity, &v_top);
     if (code == 0)
         code = fl_place_copy(on, &rest, &v_rest);
@@ -89,14 +88,11 @@ int fl_dense_run_apply(const fl_place *on, const filch_call *call)
     const filch_view v = fl_part(&call->views[0], args->row, 0, rows, args->order);
     const filch_view t = fl_part(&call->views[1], 0, 0, args->order, args->order);
     const filch_view c = fl_part(all, args->row, 0, rows, all->cols);
-    const filch_view w = {.ptr = call->views[3].ptr,
-                          .rows = args->order,
-                          .cols = all->cols,
-                          .ld = args->order,
-                          .element = all->element};
+    const filch_view w = fl_dense_room(&call->views[3], args->order, all->cols, all->element);
+    const filch_view room = fl_dense_room(&call->views[4], args->order, all->cols, all->element);
     int code = fl_place_gemm(on, &gather, &v, &c, &w);
     if (code == 0)
-        code = fl_place_trmm(on, &scale, &t, &w);
+        code = fl_place_multiply(on, &scale, &t, &w, &room);
     return code ? code : fl_place_gemm(on, &spread, &v, &w, &c);
 }
 
@@ -123,13 +119,6 @@ double fl_dense_work_apply(const filch_call *call)
     return order * (double)c->cols * (4 * (double)(c->rows - args->row) + order);
 }
 
-static filch_status make_data(fl_qr *qr, filch_data_desc desc, const char *label, filch_data **out)
-{
-    desc.size = sizeof desc;
-    desc.label = label;
-    return filch_data_create(qr->dense->desc.runtime, &desc, out);
-}
-
 static filch_status make_handles(fl_qr *qr, void *tau)
 {
     size_t tile = qr->a.tile, element = qr->dense->desc.element;
@@ -153,27 +142,15 @@ static filch_status make_handles(fl_qr *qr, void *tau)
                                       .rows = tile,
                                       .cols = tile,
                                       .flags = FILCH_DATA_MANAGED};
-    filch_status status = make_data(qr, scalars, "tau", &qr->tau);
+    filch_status status = fl_dense_data(qr->dense, scalars, "tau", &qr->tau);
     if (status == FILCH_OK)
-        status = make_data(qr, infos, "info", &qr->info);
+        status = fl_dense_data(qr->dense, infos, "info", &qr->info);
     if (status == FILCH_OK)
-        status = make_data(qr, reflectors, "reflectors", &qr->reflectors);
+        status = fl_dense_data(qr->dense, reflectors, "reflectors", &qr->reflectors);
     if (status == FILCH_OK)
-        status = make_data(qr, triangles, "triangles", &qr->triangles);
-    return status == FILCH_OK ? make_data(qr, identity, "identity", &qr->identity) : status;
-}
-
-static void *make_identity(size_t order, size_t element)
-{
-    char *unit = calloc(order * order, element);
-    for (size_t k = 0; unit && k < order; k++) {
-        char *at = unit + k * (order + 1) * element;
-        if (element == sizeof(double))
-            *(double *)(void *)at = 1;
-        else
-            *(float *)(void *)at = 1;
-    }
-    return unit;
+        status = fl_dense_data(qr->dense, triangles, "triangles", &qr->triangles);
+    return status == FILCH_OK ? fl_dense_data(qr->dense, identity, "identity", &qr->identity)
+                              : status;
 }
 
 filch_status fl_qr_open(const fl_dense *dense, const fl_columns *a, void *tau, fl_qr **out)
@@ -186,7 +163,7 @@ filch_status fl_qr_open(const fl_dense *dense, const fl_columns *a, void *tau, f
     qr->order = fl_least(a->rows, a->cols);
     qr->panels = (qr->order + a->tile - 1) / a->tile;
     qr->infos = calloc(qr->panels, sizeof *qr->infos);
-    qr->unit = make_identity(a->tile, dense->desc.element);
+    qr->unit = fl_dense_identity(a->tile, dense->desc.element);
     filch_status status = qr->infos && qr->unit ? make_handles(qr, tau) : FILCH_OUT_OF_MEMORY;
     if (status == FILCH_OK)
         *out = qr;
@@ -214,11 +191,6 @@ static fl_dense_args args_of(const fl_qr *qr, size_t panel)
     return (fl_dense_args){.row = row, .order = fl_least(qr->a.tile, qr->order - row)};
 }
 
-static filch_access scratch(const fl_qr *qr, size_t rows, size_t cols)
-{
-    return (filch_access){.mode = FILCH_SCRATCH, .bytes = rows * cols * qr->dense->desc.element};
-}
-
 static filch_status add_panel(const fl_qr *qr, size_t k, filch_graph *graph)
 {
     const fl_dense_args args = args_of(qr, k);
@@ -228,7 +200,7 @@ static filch_status add_panel(const fl_qr *qr, size_t k, filch_graph *graph)
                                      FILCH_W(qr->reflectors, 0, k % RING),
                                      FILCH_W(qr->triangles, 0, k % RING),
                                      FILCH_R(qr->identity, 0, 0),
-                                     scratch(qr, args.order, args.order)};
+                                     fl_dense_scratch(qr->dense, args.order, args.order)};
     return fl_dense_add(qr->dense, graph, FL_DENSE_QR_PANEL, args, accesses, 7,
                         fl_columns_owner(&qr->a, k));
 }
@@ -241,7 +213,7 @@ static filch_status add_reflect(const fl_qr *qr, size_t k, filch_graph *graph)
                                      FILCH_W(qr->reflectors, 0, k % RING),
                                      FILCH_W(qr->triangles, 0, k % RING),
                                      FILCH_R(qr->identity, 0, 0),
-                                     scratch(qr, args.order, args.order)};
+                                     fl_dense_scratch(qr->dense, args.order, args.order)};
     return fl_dense_add(qr->dense, graph, FL_DENSE_REFLECT, args, accesses, 6,
                         fl_columns_owner(&qr->a, k));
 }
@@ -251,10 +223,12 @@ static filch_status add_apply(const fl_qr *qr, size_t k, int op, const fl_column
 {
     fl_dense_args args = args_of(qr, k);
     args.op = op;
+    size_t width = fl_columns_width(c, j);
     const filch_access accesses[] = {FILCH_R(qr->reflectors, 0, k % RING),
                                      FILCH_R(qr->triangles, 0, k % RING), FILCH_RW(c->data, 0, j),
-                                     scratch(qr, args.order, fl_columns_width(c, j))};
-    return fl_dense_add(qr->dense, graph, FL_DENSE_APPLY, args, accesses, 4,
+                                     fl_dense_scratch(qr->dense, args.order, width),
+                                     fl_dense_scratch(qr->dense, args.order, width)};
+    return fl_dense_add(qr->dense, graph, FL_DENSE_APPLY, args, accesses, 5,
                         fl_columns_owner(c, j));
 }
 

@@ -39,19 +39,32 @@ static int multiply(const fl_place *on, const filch_call *call)
                                       : fl_place_gemm(on, &form, &a, &rest, &solved);
 }
 
+/* The diagonal block's rows, by its inverse where that is there and pays. */
+static int solve(const fl_place *on, const filch_call *call, const filch_view *solved)
+{
+    const fl_dense_args *args = call->args;
+    const filch_view *more = &call->views[args->swap ? 3 : 2];
+    uint64_t order = args->order;
+    const fl_vendor_form form = {
+        .fill = args->fill, .op_a = args->op, .diagonal = args->diagonal, .alpha = 1};
+    const filch_view a = fl_part(&call->views[0], args->row, 0, order, order);
+    if (!args->inverts || !on->lane)
+        return fl_place_trsm(on, &form, &a, solved);
+    const filch_view inverse = fl_part(&more[0], 0, 0, order, order);
+    const filch_view room = fl_dense_room(&more[1], order, solved->cols, solved->element);
+    return fl_place_multiply(on, &form, &inverse, solved, &room);
+}
+
 int fl_dense_run_step(const fl_place *on, const filch_call *call)
 {
     const fl_dense_args *args = call->args;
     const filch_view *b = &call->views[1];
-    const fl_vendor_form form = {
-        .fill = args->fill, .op_a = args->op, .diagonal = args->diagonal, .alpha = 1};
-    const filch_view a = fl_part(&call->views[0], args->row, 0, args->order, args->order);
     const filch_view solved = fl_part(b, args->row, 0, args->order, b->cols);
     int code = swap_rows(on, call);
     if (code == 0 && args->op == FL_VENDOR_OP_T)
         code = multiply(on, call);
     if (code == 0)
-        code = fl_place_trsm(on, &form, &a, &solved);
+        code = solve(on, call, &solved);
     return code != 0 || args->op == FL_VENDOR_OP_T ? code : multiply(on, call);
 }
 
@@ -72,10 +85,17 @@ filch_status fl_dense_add_step(const fl_dense *dense, const fl_step *step, filch
                           .fill = step->form.fill,
                           .op = step->form.op_a,
                           .diagonal = step->form.diagonal,
-                          .swap = step->pivots != NULL};
-    const filch_access accesses[] = {FILCH_R(a->data, 0, step->at), FILCH_RW(b->data, 0, step->to),
-                                     FILCH_R(step->pivots, step->at, 0)};
-    return fl_dense_add(dense, graph, FL_DENSE_STEP, args, accesses, step->pivots ? 3 : 2,
+                          .swap = step->pivots != NULL,
+                          .inverts = step->inverses != NULL};
+    filch_access accesses[5] = {FILCH_R(a->data, 0, step->at), FILCH_RW(b->data, 0, step->to)};
+    uint32_t count = 2;
+    if (step->pivots)
+        accesses[count++] = (filch_access)FILCH_R(step->pivots, step->at, 0);
+    if (step->inverses) {
+        accesses[count++] = (filch_access)FILCH_R(step->inverses, 0, step->at);
+        accesses[count++] = fl_dense_scratch(dense, step->order, fl_columns_width(b, step->to));
+    }
+    return fl_dense_add(dense, graph, FL_DENSE_STEP, args, accesses, count,
                         fl_columns_owner(b, step->to));
 }
 

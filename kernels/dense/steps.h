@@ -9,10 +9,11 @@ typedef struct fl_step {
     fl_vendor_form form;
     const fl_columns *a;
     const fl_columns *b;
-    filch_data *pivots; /* rows of B are exchanged by them first; null: by none */
-    size_t at;          /* block column of A */
-    size_t order;       /* of its diagonal block */
-    size_t to;          /* block column of B */
+    filch_data *pivots;   /* rows of B are exchanged by them first; null: by none */
+    filch_data *inverses; /* of the diagonal blocks, for GPUs; null: there are none */
+    size_t at;            /* block column of A */
+    size_t order;         /* of its diagonal block */
+    size_t to;            /* block column of B */
 } fl_step;
 
 filch_status fl_dense_add_step(const fl_dense *dense, const fl_step *step, filch_graph *graph);

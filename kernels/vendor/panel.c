@@ -77,8 +77,9 @@ int fl_vendor_panel_reserve(fl_vendor_lane *lane)
 {
     const fl_vendor *vendor = lane->vendor;
     int m = (int)vendor->panel_rows, n = (int)vendor->panel_cols;
-    return vendor->panel_element == sizeof(double) ? d_panel_reserve(lane, m, n)
-                                                   : s_panel_reserve(lane, m, n);
+    int code = vendor->panel_element == sizeof(double) ? d_panel_reserve(lane, m, n)
+                                                       : s_panel_reserve(lane, m, n);
+    return code ? code : fl_vendor_inverse_reserve(lane, vendor->panel_element, vendor->panel_cols);
 }
 
 int fl_vendor_getrf(fl_vendor_lane *lane, const filch_view *a, int32_t *pivots, int32_t *info)

@@ -43,7 +43,7 @@ const char *fl_vendor_text(const fl_vendor *vendor);
  * inversions if there are any, so that none is taken while tasks run. */
 void fl_vendor_expect(fl_vendor *vendor, size_t element, size_t n, bool inverts);
 
-/* The same for fl_vendor_getrf() and fl_vendor_geqrf() of m x n panels. */
+/* The same for fl_vendor_getrf() and fl_vendor_geqrf() of m x n panels, and inverses of order n. */
 void fl_vendor_expect_panel(fl_vendor *vendor, size_t element, size_t m, size_t n);
 
 /* For filch_cuda_desc, with the vendor as user. */
