@@ -133,7 +133,7 @@ __device__ void potrf_run(const filch_view &a, int *info, diagonal<T> &d, int *b
     extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)                                  \
         filch_potrf_##suffix(filch_view a, filch_view info)                                        \
     {                                                                                              \
-        __shared__ T shared[STAGES * (ROWS + PANEL) * 16];                                         \
+        __shared__ __align__(16) T shared[STAGES * (ROWS + PANEL) * 16];                           \
         __shared__ diagonal<T> d;                                                                  \
         __shared__ int bad;                                                                        \
         potrf_run<T>(a, (int *)info.ptr, d, &bad, shared);                                         \

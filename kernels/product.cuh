@@ -32,6 +32,28 @@ template <typename T> __device__ inline void copy_to_shared(T *to, const T *from
 #endif
 }
 
+/* Sixteen bytes, of which the first `elements` are inside; both addresses are multiples of it. */
+template <typename T> __device__ inline void copy_wide(T *to, const T *from, int elements)
+{
+    constexpr int most = 16 / (int)sizeof(T);
+    int inside = elements < 0 ? 0 : elements < most ? elements : most;
+#if HAS_ASYNC
+    unsigned address = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
+                 "r"(inside * (int)sizeof(T))
+                 : "memory");
+#else
+    for (int e = 0; e < most; e++)
+        to[e] = e < inside ? from[e] : T(0);
+#endif
+}
+
+/* Whether columns of x can be copied by sixteen bytes. */
+template <typename T> __device__ inline bool is_wide(const T *x, unsigned long long ld)
+{
+    return ((unsigned long long)x | ld * sizeof(T)) % 16 == 0;
+}
+
 __device__ inline void copies_commit()
 {
 #if HAS_ASYNC
@@ -54,25 +76,44 @@ template <int Width> __device__ inline int place(int m, int k)
     return k * Width + ((m & ~15) | ((m & 15) ^ ((k & 3) << 2)));
 }
 
+/* Where elements lie: in a stage, and in a matrix whose columns are Step elements apart. */
+template <int Width> struct staged {
+    __device__ static int at(int m, int k)
+    {
+        return place<Width>(m, k);
+    }
+};
+
+template <int Step> struct stepped {
+    __device__ static int at(int m, int k)
+    {
+        return k * Step + m;
+    }
+};
+
 /* Copies Width x BK pieces of op(X), X being A with m along its rows or B with m along its columns.
  * Consecutive threads follow what is consecutive in memory. */
 template <typename T, int Width, int BK> struct loader {
+    static constexpr int wide = 16 / (int)sizeof(T); /* elements of the widest copy */
     const T *from;
     unsigned long long step, advance; /* elements from copy to copy, from stage to stage */
     int m, k;
     int m_limit, k_limit;
     bool along_k;
+    bool by_wide; /* along m */
 
     __device__ loader(const T *x, unsigned long long ld, bool is_along_k, int width, int depth)
         : along_k(is_along_k)
     {
         int thread = (int)threadIdx.x;
-        m = along_k ? thread / BK : thread % Width;
-        k = along_k ? thread % BK : thread / Width;
+        constexpr int across = Width / wide; /* wide copies along m */
+        by_wide = !along_k && is_wide(x, ld);
+        m = along_k ? thread / BK : by_wide ? thread % across * wide : thread % Width;
+        k = along_k ? thread % BK : by_wide ? thread / across : thread / Width;
         m_limit = width;
         k_limit = depth;
         from = along_k ? x + m * ld + k : x + k * ld + m;
-        step = along_k ? THREADS / BK * ld : THREADS / Width * ld;
+        step = (along_k ? THREADS / BK : by_wide ? THREADS / across : THREADS / Width) * ld;
         advance = along_k ? BK : BK * ld;
     }
 
@@ -82,7 +123,14 @@ template <typename T, int Width, int BK> struct loader {
         static_assert(Width * BK % THREADS == 0 && THREADS % Width == 0 && THREADS % BK == 0,
                       "every thread copies as much");
         const T *at = from;
-        if (along_k) {
+        if (by_wide) {
+#pragma unroll
+            for (int r = 0; r < (copies + wide - 1) / wide; r++, at += step) {
+                int kr = k + r * (THREADS / (Width / wide));
+                if (kr < BK)
+                    copy_wide(stage + place<Width>(m, kr), at, kr < k_limit ? m_limit - m : 0);
+            }
+        } else if (along_k) {
 #pragma unroll
             for (int r = 0; r < copies; r++, at += step) {
                 int mr = m + r * (THREADS / BK);
@@ -133,7 +181,6 @@ template <typename T, int BM, int BN, int BK> struct product {
     static constexpr int down = BM / warps_down / 8; /* fragments of a warp */
     static constexpr int across = BN / warps_across / 8;
     static constexpr int stage_size = (BM + BN) * BK;
-    static_assert(STAGES * stage_size * sizeof(T) <= SHARED_BYTES, "the stages fit");
     static_assert(down >= 1 && across >= 1, "every warp has a fragment");
 
     T sum[down][across][2];
@@ -173,7 +220,7 @@ template <typename T, int BM, int BN, int BK> struct product {
             fill(from_a, from_b, shared + (s + STAGES - 1) % STAGES * stage_size,
                  s + STAGES - 1 < steps);
             const T *stage = shared + s % STAGES * stage_size;
-            multiply(stage, stage + BM * BK);
+            multiply<BK, staged<BM>, staged<BN>>(stage, stage + BM * BK);
         }
     }
 
@@ -186,32 +233,34 @@ template <typename T, int BM, int BN, int BK> struct product {
         copies_commit();
     }
 
-    __device__ void multiply(const T *a, const T *b)
+    /* Adds the product of two matrices in shared memory, their inner dimension being Depth. */
+    template <int Depth, typename A, typename B> __device__ void multiply(const T *a, const T *b)
     {
 #if HAS_ASYNC
         if constexpr (is_double<T>::value) {
 #if __CUDA_ARCH__ >= 900
             if constexpr (down % 2 == 0)
-                return multiply_wide(a, b);
+                return multiply_wide<Depth, A, B>(a, b);
 #endif
-            return multiply_narrow(a, b);
+            return multiply_narrow<Depth, A, B>(a, b);
         }
 #endif
-        multiply_plain(a, b);
+        multiply_plain<Depth, A, B>(a, b);
     }
 
 #if HAS_ASYNC
+    template <int Depth, typename A, typename B>
     __device__ void multiply_narrow(const T *a, const T *b)
     {
 #pragma unroll
-        for (int k = 0; k < BK; k += 4) {
+        for (int k = 0; k < Depth; k += 4) {
             T x[down], y[across];
 #pragma unroll
             for (int i = 0; i < down; i++)
-                x[i] = a[place<BM>(row + 8 * i + group, k + lane)];
+                x[i] = a[A::at(row + 8 * i + group, k + lane)];
 #pragma unroll
             for (int j = 0; j < across; j++)
-                y[j] = b[place<BN>(col + 8 * j + group, k + lane)];
+                y[j] = b[B::at(col + 8 * j + group, k + lane)];
 #pragma unroll
             for (int i = 0; i < down; i++)
 #pragma unroll
@@ -222,21 +271,22 @@ template <typename T, int BM, int BN, int BK> struct product {
 #endif
 
 #if HAS_ASYNC && __CUDA_ARCH__ >= 900
+    template <int Depth, typename A, typename B>
     __device__ void multiply_wide(const T *a, const T *b)
     {
 #pragma unroll
-        for (int k = 0; k < BK; k += 8) {
+        for (int k = 0; k < Depth; k += 8) {
             T y[across][2];
 #pragma unroll
             for (int j = 0; j < across; j++) {
-                y[j][0] = b[place<BN>(col + 8 * j + group, k + lane)];
-                y[j][1] = b[place<BN>(col + 8 * j + group, k + 4 + lane)];
+                y[j][0] = b[B::at(col + 8 * j + group, k + lane)];
+                y[j][1] = b[B::at(col + 8 * j + group, k + 4 + lane)];
             }
 #pragma unroll
             for (int i = 0; i < down; i += 2) {
                 int m = row + 8 * i + group;
-                T x[4] = {a[place<BM>(m, k + lane)], a[place<BM>(m + 8, k + lane)],
-                          a[place<BM>(m, k + 4 + lane)], a[place<BM>(m + 8, k + 4 + lane)]};
+                T x[4] = {a[A::at(m, k + lane)], a[A::at(m + 8, k + lane)],
+                          a[A::at(m, k + 4 + lane)], a[A::at(m + 8, k + 4 + lane)]};
 #pragma unroll
                 for (int j = 0; j < across; j++)
                     multiply_16x8x8(sum[i][j], sum[i + 1][j], x, y[j]);
@@ -245,19 +295,20 @@ template <typename T, int BM, int BN, int BK> struct product {
     }
 #endif
 
+    template <int Depth, typename A, typename B>
     __device__ void multiply_plain(const T *a, const T *b)
     {
 #pragma unroll
-        for (int k = 0; k < BK; k++) {
+        for (int k = 0; k < Depth; k++) {
             T x[down];
 #pragma unroll
             for (int i = 0; i < down; i++)
-                x[i] = a[place<BM>(row + 8 * i + group, k)];
+                x[i] = a[A::at(row + 8 * i + group, k)];
 #pragma unroll
             for (int j = 0; j < across; j++) {
                 int n = col + 8 * j + 2 * lane;
-                T y0 = b[place<BN>(n, k)];
-                T y1 = b[place<BN>(n + 1, k)];
+                T y0 = b[B::at(n, k)];
+                T y1 = b[B::at(n + 1, k)];
 #pragma unroll
                 for (int i = 0; i < down; i++) {
                     sum[i][j][0] += x[i] * y0;

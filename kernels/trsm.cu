@@ -39,7 +39,7 @@ __device__ void trsm_block(const filch_view &l, const filch_view &a, diagonal<T>
     extern "C" __global__ void __launch_bounds__(THREADS)                                          \
         filch_trsm_##suffix(filch_view l, filch_view a)                                            \
     {                                                                                              \
-        __shared__ T shared[STAGES * (ROWS + PANEL) * 16];                                         \
+        __shared__ __align__(16) T shared[STAGES * (ROWS + PANEL) * 16];                           \
         __shared__ diagonal<T> d;                                                                  \
         trsm_block<T>(l, a, d, shared);                                                            \
     }
