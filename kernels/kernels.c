@@ -34,6 +34,7 @@ static const filch_kernel kernels[] = {
     TASK(syrk, 2, sizeof(filch_syrk_args)),
     TASK(trsm, 2, 0),
     TASK(potrf, 2, 0),
+    TASK(potrf_trtri, 3, 0),
     {
         .name = "mandelbrot",
         .host = fl_mandelbrot,

@@ -10,7 +10,8 @@
 
 /* The sources, with what CMakeLists.txt puts in front of them. */
 extern const char fl_text_gemm[], fl_text_syrk[], fl_text_trsm[], fl_text_potrf[],
-    fl_text_mandelbrot[], fl_text_nbody[], fl_text_jacobi[], fl_text_axpy[], fl_text_sums[];
+    fl_text_potrf_trtri[], fl_text_mandelbrot[], fl_text_nbody[], fl_text_jacobi[], fl_text_axpy[],
+    fl_text_sums[];
 
 /* The types of the suffixes, for macros that take one. */
 typedef double fl_f64;
@@ -26,6 +27,7 @@ FL_KERNEL_DECLARE(gemm)
 FL_KERNEL_DECLARE(syrk)
 FL_KERNEL_DECLARE(trsm)
 FL_KERNEL_DECLARE(potrf)
+FL_KERNEL_DECLARE(potrf_trtri)
 FL_KERNEL_DECLARE(nbody)
 FL_KERNEL_DECLARE(jacobi)
 FL_KERNEL_DECLARE(axpy)
@@ -39,6 +41,7 @@ double fl_gemm_work(const filch_call *call);
 double fl_syrk_work(const filch_call *call);
 double fl_trsm_work(const filch_call *call);
 double fl_potrf_work(const filch_call *call);
+double fl_potrf_trtri_work(const filch_call *call);
 
 /* Kernels count a tile's rows and columns in int, and a grid has at most 65,535 blocks along y. */
 #define FL_TILE_LIMIT ((uint64_t)1 << 21)

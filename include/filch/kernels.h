@@ -14,16 +14,23 @@
  * | syrk_*  | A, C         | C := alpha op(A) op(A)' + beta C, lower; ::filch_syrk_args         |
  * | trsm_*  | L, A         | A := A L^-T, L lower triangular                                    |
  * | potrf_* | A, info      | A := L with A = L L', lower; see below                             |
+ * | potrf_trtri_* | A, state, W | potrf, and W := L^-1 with zeros above the diagonal; see below |
  *
- * Kernels read A and B; kernels read and write C, and the A of trsm and potrf. A C with beta 0 may
- * be declared FILCH_WRITE. The unit of work of the tasks is a floating point operation. Elements
- * above the diagonal of syrk's C, trsm's L and potrf's A are neither read nor written.
+ * Kernels read A and B; kernels read and write C, and the A of trsm and of both potrf. A C with
+ * beta 0 may be declared FILCH_WRITE. The unit of work of the tasks is a floating point operation.
+ * Elements above the diagonal of syrk's C, trsm's L and potrf's A are neither read nor written.
  *
  * `info` is an int32_t, 0 at first and shared by the potrf tasks of a factorization (declared
  * FILCH_READWRITE). At a pivot that is not positive, potrf stores the pivot's row in the whole
  * matrix in `info`, from 1, and leaves the rest of the tile undefined. With a nonzero `info`, potrf
  * does nothing. On a host device the task also fails, with the pivot's row as code. A kernel cannot
  * fail its task; check `info` when the job is done.
+ *
+ * `state` is a column of int32_t, 0 at first: FILCH_POTRF_TRTRI_STATE(n) words for a tile of order
+ * n, declared FILCH_READWRITE, and not used by two tasks at once. The first word is potrf's `info`;
+ * the others are 0 again after the task. W is declared FILCH_WRITE, may be larger than A, and is
+ * undefined after a failure. A thread block needs 227 KiB of shared memory (compute capability 9.0,
+ * 10.0 or 10.3); on other GPUs the task fails. In single precision 115 KiB are enough.
  *
  * | batch      | item    | views (elements an item)    | does                                    |
  * | ---------- | ------- | --------------------------- | --------------------------------------- |
@@ -63,6 +70,9 @@ extern "C" {
 /** Failure code of a task with views that do not fit the kernel: wrong number, shapes or bytes an
  * element. */
 #define FILCH_KERNEL_MISFIT (-1)
+
+/** Words of the state of potrf_trtri_f64 and potrf_trtri_f32 for a tile of order @p n. */
+#define FILCH_POTRF_TRTRI_STATE(n) (4 + 4 * (((n) + 63) / 64))
 
 /** Arguments of gemm_f64 and gemm_f32. */
 typedef struct filch_gemm_args {

@@ -266,12 +266,41 @@ static void test_trsm(bench *b, uint64_t m, uint64_t n, uint64_t gap)
     free(expected);
 }
 
-/* The factor of a dominant matrix; `bad` is the row whose pivot is made to fail, from 1. */
-static void test_potrf(bench *b, uint64_t n, uint64_t gap, uint64_t bad)
+/* W := L^-1, as it should be, against the inverse of the expected factor. */
+static void expect_inverse(bench *b, const filch_view *w, const long double *l, uint64_t n)
 {
-    filch_view a = make(b, n, n, gap);
-    int32_t info = 0;
-    filch_view told = {&info, 1, 1, 1, 0, 0, sizeof info};
+    long double *x = numbers(n);
+    double worst = 0;
+    for (uint64_t j = 0; j < n; j++) {
+        for (uint64_t i = 0; i < n; i++)
+            x[i] = i == j;
+        for (uint64_t k = j; k < n; k++) {
+            x[k] /= l[k + k * n];
+            for (uint64_t i = k + 1; i < n; i++)
+                x[i] -= x[k] * l[i + k * n];
+        }
+        for (uint64_t i = 0; i < n; i++) {
+            double off = fabs((double)(get(w, i, j) - x[i]));
+            worst = !(off <= worst) ? off : worst;
+            if (i < j && get(w, i, j) != 0)
+                complain(b, "potrf_trtri", "the inverse is not 0 above the diagonal");
+        }
+    }
+    /* The diagonal dominates: elements of the inverse are at most 1. */
+    if (!(worst <= ROUNDOFFS * b->unit * ((double)n + 4)))
+        complain(b, "potrf_trtri", "the inverse is wrong");
+    free(x);
+}
+
+/* The factor of a dominant matrix, and its inverse where the kernel makes one; `bad` is the row
+ * whose pivot is made to fail, from 1. */
+static void test_potrf(bench *b, const char *kernel, uint64_t n, uint64_t gap, uint64_t bad)
+{
+    bool inverts = strcmp(kernel, "potrf_trtri") == 0;
+    filch_view a = make(b, n, n, gap), w = make(b, n + gap, n, gap);
+    int32_t info[FILCH_POTRF_TRTRI_STATE(800)] = {0};
+    uint64_t words = inverts ? FILCH_POTRF_TRTRI_STATE(n) : 1;
+    filch_view told = {info, words, 1, words, 0, 0, sizeof *info};
     for (uint64_t j = 0; j < n; j++) {
         for (uint64_t i = 0; i < j; i++)
             set(&a, i, j, NAN);
@@ -286,32 +315,40 @@ static void test_potrf(bench *b, uint64_t n, uint64_t gap, uint64_t bad)
                 x -= expected[i + p * n] * expected[j + p * n];
             expected[i + j * n] = i == j ? sqrtl(x) : x / expected[j + j * n];
         }
-    kernel_case t = begin(b, "potrf", NULL);
+    kernel_case t = begin(b, kernel, NULL);
     use(&t, 0, &a, FILCH_READWRITE, 0);
     use(&t, 1, &told, FILCH_READWRITE, 0);
+    if (inverts)
+        use(&t, 2, &w, FILCH_WRITE, 0);
     int code = b->run(&t, b->user);
     if (bad == 0) {
         for (uint64_t j = 0; j < n; j++) /* not a number is no number that compares */
             for (uint64_t i = 0; i < j; i++) {
                 if (!isnan(get(&a, i, j)))
-                    complain(b, "potrf", "wrote above the diagonal");
+                    complain(b, kernel, "wrote above the diagonal");
                 set(&a, i, j, 0);
                 set(&before, i, j, 0);
             }
-        expect_code(b, "potrf", code, 0);
-        expect_code(b, "potrf, info", info, 0);
-        compare(b, "potrf", &a, &before, expected, true, ROUNDOFFS * b->unit * ((double)n + 4));
+        expect_code(b, kernel, code, 0);
+        expect_code(b, kernel, info[0], 0);
+        compare(b, kernel, &a, &before, expected, true, ROUNDOFFS * b->unit * ((double)n + 4));
     } else {
         if (code != 0) /* a kernel cannot fail */
-            expect_code(b, "potrf", code, (int)bad);
-        expect_code(b, "potrf, info", info, (int)bad);
+            expect_code(b, kernel, code, (int)bad);
+        expect_code(b, kernel, info[0], (int)bad);
         filch_view left = copy(&a);
         (void)b->run(&t, b->user);
-        if (info != (int)bad || memcmp(left.ptr, a.ptr, bytes_of(&a)) != 0)
-            complain(b, "potrf", "did something after a failure");
+        if (info[0] != (int)bad || memcmp(left.ptr, a.ptr, bytes_of(&a)) != 0)
+            complain(b, kernel, "did something after a failure");
         drop(&left);
     }
+    for (uint64_t k = 1; k < words; k++)
+        if (info[k] != 0)
+            complain(b, kernel, "left words of its state");
+    if (inverts && bad == 0)
+        expect_inverse(b, &w, expected, n);
     drop(&a);
+    drop(&w);
     drop(&before);
     free(expected);
 }
@@ -508,6 +545,13 @@ static void test_misfits(bench *b)
     t.views[1].element = 8;
     t.views[1].cols = b->element == 8 ? 3 : 1;
     expect_code(b, "potrf, misfit", b->run(&t, b->user), FILCH_KERNEL_MISFIT);
+    int32_t few[FILCH_POTRF_TRTRI_STATE(1) - 1] = {0};
+    filch_view state = {few, FILCH_POTRF_TRTRI_STATE(1) - 1, 1, 8, 0, 0, sizeof *few};
+    t = begin(b, "potrf_trtri", NULL);
+    use(&t, 0, &c, FILCH_READWRITE, 0);
+    use(&t, 1, &state, FILCH_READWRITE, 0); /* not enough words */
+    use(&t, 2, &c, FILCH_WRITE, 0);
+    expect_code(b, "potrf_trtri, misfit", b->run(&t, b->user), FILCH_KERNEL_MISFIT);
     drop(&a);
     drop(&c);
 }
@@ -527,13 +571,17 @@ static void test_precision(bench *b)
             test_syrk(b, n, orders[(k + variant) % 8], variant);
         for (uint32_t m = 0; m < sizeof orders / sizeof *orders; m += 2)
             test_trsm(b, orders[m], n, k % 3);
-        test_potrf(b, n, k % 3, 0);
-        test_potrf(b, n, k % 3, 1);
-        test_potrf(b, n, k % 3, n);
-        test_potrf(b, n, k % 3, n / 2 + 1);
+        for (uint32_t inverse = 0; inverse < 2; inverse++) {
+            const char *kernel = inverse ? "potrf_trtri" : "potrf";
+            test_potrf(b, kernel, n, k % 3, 0);
+            test_potrf(b, kernel, n, k % 3, 1);
+            test_potrf(b, kernel, n, k % 3, n);
+            test_potrf(b, kernel, n, k % 3, n / 2 + 1);
+        }
     }
     test_syrk(b, 2900, 3, 0); /* and here */
-    test_potrf(b, 700, 3, 0);
+    test_potrf(b, "potrf", 700, 3, 0);
+    test_potrf(b, "potrf_trtri", 700, 2, 0);
     test_trsm(b, 100, 300, 0);
     for (uint32_t k = 0; k < sizeof orders / sizeof *orders; k++) {
         uint64_t n = orders[k];

@@ -19,6 +19,7 @@
 #define __shared__ static
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(n)
+#define __noinline__
 
 struct dim3 {
     unsigned x = 1, y = 1, z = 1;
@@ -152,6 +153,37 @@ static inline void __syncthreads()
 static inline void __syncwarp()
 {
     emulate::meet(emulate::at::warp);
+}
+
+template <typename T> static T __shfl_sync(unsigned, T value, int lane)
+{
+    static std::vector<T> lent;
+    size_t self = size_t(emulate::current - emulate::threads.data());
+    lent.resize(emulate::threads.size());
+    lent[self] = value;
+    __syncwarp();
+    T got = lent[self / 32 * 32 + size_t(lane)];
+    __syncwarp();
+    return got;
+}
+
+static inline unsigned atomicAdd(unsigned *word, unsigned more)
+{
+    unsigned was = *word;
+    *word += more;
+    return was;
+}
+
+static inline unsigned atomicCAS(unsigned *word, unsigned expected, unsigned desired)
+{
+    unsigned was = *word;
+    if (was == expected)
+        *word = desired;
+    return was;
+}
+
+static inline void __threadfence()
+{
 }
 
 #endif

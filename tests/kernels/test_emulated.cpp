@@ -25,6 +25,10 @@ namespace potrf
 {
 #include "kernels/potrf.cu"
 }
+namespace potrf_trtri
+{
+#include "kernels/potrf_trtri.cu"
+}
 namespace mandelbrot
 {
 #include "kernels/mandelbrot.cu"
@@ -60,24 +64,26 @@ template <typename T> static T as(const void *args)
     return made;
 }
 
-#define TASKS(suffix)                                                                         \
-    {"gemm_" #suffix,                                                                         \
-     [](view *v, filch_range, const void *a) {                                                \
-         static_assert(sizeof(device::gemm::gemm_args) == sizeof(filch_gemm_args), "");       \
-         device::gemm::filch_gemm_##suffix(v[0], v[1], v[2], as<device::gemm::gemm_args>(a)); \
-     }},                                                                                      \
-        {"syrk_" #suffix,                                                                     \
-         [](view *v, filch_range, const void *a) {                                            \
-             static_assert(sizeof(device::syrk::syrk_args) == sizeof(filch_syrk_args), "");   \
-             device::syrk::filch_syrk_##suffix(v[0], v[1], as<device::syrk::syrk_args>(a));   \
-         }},                                                                                  \
-        {"trsm_" #suffix, [](view *v, filch_range, const void *) {                            \
-             device::trsm::filch_trsm_##suffix(v[0], v[1]);                                   \
-         }},                                                                                  \
-    {                                                                                         \
-        "potrf_" #suffix, [](view *v, filch_range, const void *) {                            \
-            device::potrf::filch_potrf_##suffix(v[0], v[1]);                                  \
-        }                                                                                     \
+#define TASKS(suffix)                                                                           \
+    {"gemm_" #suffix,                                                                           \
+     [](view *v, filch_range, const void *a) {                                                  \
+         static_assert(sizeof(device::gemm::gemm_args) == sizeof(filch_gemm_args), "");         \
+         device::gemm::filch_gemm_##suffix(v[0], v[1], v[2], as<device::gemm::gemm_args>(a));   \
+     }},                                                                                        \
+        {"syrk_" #suffix,                                                                       \
+         [](view *v, filch_range, const void *a) {                                              \
+             static_assert(sizeof(device::syrk::syrk_args) == sizeof(filch_syrk_args), "");     \
+             device::syrk::filch_syrk_##suffix(v[0], v[1], as<device::syrk::syrk_args>(a));     \
+         }},                                                                                    \
+        {"trsm_" #suffix, [](view *v, filch_range,                                              \
+                             const void *) { device::trsm::filch_trsm_##suffix(v[0], v[1]); }}, \
+        {"potrf_" #suffix, [](view *v, filch_range, const void *) {                             \
+             device::potrf::filch_potrf_##suffix(v[0], v[1]);                                   \
+         }},                                                                                    \
+    {                                                                                           \
+        "potrf_trtri_" #suffix, [](view *v, filch_range, const void *) {                        \
+            device::potrf_trtri::filch_potrf_trtri_##suffix(v[0], v[1], v[2]);                  \
+        }                                                                                       \
     }
 
 #define BATCHES(suffix)                                                                         \

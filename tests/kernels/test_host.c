@@ -166,7 +166,7 @@ static void test_table(void **state)
         assert_non_null(strstr(k->cuda->entry, "filch_"));
         assert_non_null(strstr(k->cuda->source, "#include \"filch/kernel.h\""));
     }
-    assert_int_equal(count, 19);
+    assert_int_equal(count, 21);
     assert_null(filch_kernel_find("gemm"));
     assert_null(filch_kernel_find(NULL));
 }
