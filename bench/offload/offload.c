@@ -134,6 +134,20 @@ uint32_t bench_offload_alike(filch_runtime *runtime)
     return count > 1 ? count : 0;
 }
 
+/* Their thread blocks need as much shared memory as these have (filch/kernels.h). */
+bool bench_offload_panels(filch_runtime *runtime)
+{
+    for (uint32_t d = 0; d < filch_device_count(runtime); d++) {
+        filch_device_info info = {.size = sizeof info};
+        if (filch_device_at(runtime, d, &info) != FILCH_OK)
+            return false;
+        bool fits = info.capability == 90 || info.capability == 100 || info.capability == 103;
+        if (info.backend == FILCH_BACKEND_CUDA && !fits)
+            return false;
+    }
+    return true;
+}
+
 bool bench_offload_enqueue(const bench_offload *o, filch_enqueue_fn enqueue, filch_cuda_desc *desc)
 {
     if (!o->vendor)

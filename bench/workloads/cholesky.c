@@ -28,9 +28,10 @@
 
 #define DEFAULT_N 4096
 #define DEFAULT_TILE 256
-/* Smaller tiles are solved for as fast as they are multiplied, launches included; larger ones are
- * too few. */
+/* Smaller tiles are solved for as fast as they are multiplied, launches included, or the inverse
+ * takes as long; larger ones are too few. */
 #define INVERTED_LEAST 512
+#define INVERTED_LEAST_BY_PANELS 256
 #define INVERTED_MOST 4096
 /* LAPACK's 32-bit integers, and the tasks that fit in a usual memory. */
 #define N_MAX 1000000
@@ -67,10 +68,12 @@ typedef struct cholesky {
     bench_peer_work work;
     bench_offload offload;
     /* With GPUs: rows of pivots that are not positive, from 1, or 0. cuSOLVER has one a diagonal
-     * tile, whose rows it counts; filch's kernels have one, of the whole matrix. */
+     * tile, whose rows it counts; filch's kernels count those of the whole matrix, and have one
+     * number, or where they invert a state a diagonal tile that begins with it. */
     int32_t *pivots;
-    size_t pivot_count;
-    void *inverses; /* of the diagonal tiles; null: there are none */
+    size_t pivot_count, pivot_step;
+    bool has_panels; /* filch's own kernel factors and inverts diagonal tiles */
+    void *inverses;  /* of the diagonal tiles; null: there are none */
 } cholesky;
 
 static const bench_kernels *kernels_of(const filch_call *call)
@@ -326,7 +329,8 @@ static void tile_set(void *state, size_t tile)
 /* Whether diagonal tiles are inverted. */
 static bool inverts(const cholesky *c)
 {
-    return c->offload.vendor && c->tile >= INVERTED_LEAST && c->tile <= INVERTED_MOST;
+    size_t least = c->has_panels ? INVERTED_LEAST_BY_PANELS : INVERTED_LEAST;
+    return c->offload.vendor && c->tile >= least && c->tile <= INVERTED_MOST;
 }
 
 /* One of the kernels: the vendor's, or filch's own where that is not installed. */
@@ -347,12 +351,16 @@ static filch_status make_codelet(cholesky *c, bench_built *built, enum kernel wh
     };
     const char *name = kernels[which].builtin[c->kernels == &bench_kernels_single];
     const filch_kernel *builtin = name ? filch_kernel_find(name) : NULL;
+    const filch_kernel *panels = filch_kernel_find(
+        c->kernels == &bench_kernels_single ? "potrf_trtri_f32" : "potrf_trtri_f64");
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
     desc.name = kernels[which].name;
     desc.host = c->is_idle ? bench_run_nothing : kernels[which].host;
     desc.work = kernels[which].work;
-    if (bench_offload_enqueue(&c->offload, kernels[which].enqueue, &cuda)) {
+    if (which == POTRF && c->has_panels && inverts(c)) {
+        desc.cuda = panels->cuda;
+    } else if (bench_offload_enqueue(&c->offload, kernels[which].enqueue, &cuda)) {
         desc.cuda = &cuda;
     } else if (c->offload.has_gpus && builtin) {
         desc.cuda = builtin->cuda;
@@ -392,12 +400,14 @@ static uint32_t owner_of(const cholesky *c, size_t i, size_t j)
 static uint32_t add_pivot(const cholesky *c, const bench_built *built, size_t k,
                           filch_access *accesses)
 {
-    bool is_builtin = !c->offload.vendor;
+    bool has_state = c->has_panels && inverts(c), is_shared = !c->offload.vendor;
     uint32_t count = 0;
-    accesses[count++] = (filch_access){.data = built->data[PIVOTS],
-                                       .row = is_builtin ? 0 : (uint32_t)k,
-                                       .mode = is_builtin ? FILCH_READWRITE : FILCH_WRITE};
-    if (inverts(c) && (k + 1) * c->tile < c->n)
+    accesses[count++] =
+        (filch_access){.data = built->data[PIVOTS],
+                       .row = is_shared || has_state ? 0 : (uint32_t)k,
+                       .col = has_state ? (uint32_t)k : 0,
+                       .mode = is_shared || has_state ? FILCH_READWRITE : FILCH_WRITE};
+    if (has_state || (inverts(c) && (k + 1) * c->tile < c->n))
         accesses[count++] =
             (filch_access){.data = built->data[INVERSES], .col = (uint32_t)k, .mode = FILCH_WRITE};
     return count;
@@ -505,16 +515,21 @@ static filch_status make_matrix_data(const cholesky *c, bench_built *built, enum
 static filch_status make_pivots(cholesky *c, bench_built *built, size_t count)
 {
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
-    /* Once for every tile size: other runtimes' handles are of the same memory. */
+    bool has_state = c->has_panels && inverts(c);
+    /* Once for every tile size: other runtimes' handles are of the same memory. States of tiles
+     * that are inverted have fewer words than the tiles have rows. */
     if (!c->pivots)
-        c->pivots = calloc(c->n, sizeof *c->pivots);
+        c->pivots = calloc(c->n + FILCH_POTRF_TRTRI_STATE(c->n), sizeof *c->pivots);
     if (!c->pivots)
         return FILCH_OUT_OF_MEMORY;
     c->pivot_count = count;
+    c->pivot_step = has_state ? FILCH_POTRF_TRTRI_STATE(c->tile) : 1;
     desc.ptr = c->pivots;
     desc.element = sizeof *c->pivots;
-    desc.rows = count;
-    desc.tile_rows = 1;
+    desc.rows = has_state ? c->pivot_step : count;
+    desc.cols = has_state ? count : 1;
+    desc.tile_rows = c->pivot_step;
+    desc.tile_cols = 1;
     desc.label = "pivots";
     return filch_data_create(built->runtime, &desc, &built->data[PIVOTS]);
 }
@@ -559,6 +574,7 @@ static filch_status build(void *state, bench_built *built)
     size_t bytes = c->n * c->n * c->kernels->element;
     bench_offload_meet(&c->offload, built->runtime);
     c->dealt = c->is_resident ? bench_offload_alike(built->runtime) : 0;
+    c->has_panels = bench_offload_panels(built->runtime);
     bench_offload_pin(&c->offload, c->factor, bytes);
     if (c->is_resident)
         bench_offload_pin(&c->offload, c->input, bytes);
@@ -583,7 +599,7 @@ static void reset(void *state)
     if (!c->is_idle && !c->is_resident)
         memcpy(c->factor, c->input, c->n * c->n * c->kernels->element);
     if (c->pivots)
-        memset(c->pivots, 0, c->pivot_count * sizeof *c->pivots);
+        memset(c->pivots, 0, c->pivot_count * c->pivot_step * sizeof *c->pivots);
 }
 
 static filch_status not_positive(const cholesky *c, int32_t row, filch_error *error)
@@ -597,9 +613,11 @@ static filch_status finish(void *state, bench_built *built, filch_error *error)
 {
     (void)built;
     const cholesky *c = state;
-    for (size_t k = 0; k < c->pivot_count; k++)
-        if (c->pivots[k] != 0)
-            return not_positive(c, c->pivots[k] + (int32_t)(k * c->tile), error);
+    for (size_t k = 0; k < c->pivot_count; k++) {
+        int32_t row = c->pivots[k * c->pivot_step];
+        if (row != 0)
+            return not_positive(c, c->pivot_step > 1 ? row : row + (int32_t)(k * c->tile), error);
+    }
     return FILCH_OK;
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "fakecuda.h"
+#include "gpu/twins.h"
 #include "measure/versus.h"
 #include "offload/gpu.h"
 
@@ -43,6 +44,7 @@ static filch_status begin(trial *t, const char *workload, const char *peer, cons
                  .error = FILCH_ERROR_INIT};
     snprintf(t->options.versus[0], sizeof t->options.versus[0], "%s", peer);
     fakecuda_reset();
+    gpu_twins_register();
     assert_true(fakecuda_configure(THREE));
     assert_int_equal(t->workload->setup(&t->options, &t->error, &t->problem), FILCH_OK);
     if (bench_session_open(&t->session, t->workload, t->problem, &t->config, &t->error) != FILCH_OK)
