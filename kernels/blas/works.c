@@ -5,30 +5,40 @@
 
 #include <stdlib.h>
 
-/* A GPU is busy with tiles of 1024, and at its best from 2048 on; links like columns of 32 KiB.
- * Below these extents there would be too few of them. */
-#define TILE_LEAST 512
-#define TILE_MOST 4096
-#define TILES_WANTED 8
-/* Of the largest tiles, those of a product's B and C are narrower, so that the first product can
- * begin, and the last result is home, the sooner. */
+/* Tiles of 512 keep a GPU busy, of 1024 nearly at its best; larger ones need fewer copies. Of the
+ * largest, B's and C's of a product are narrow, so that the first product can begin, and the last
+ * result is home, the sooner (bench/workloads/gemm.c, docs/performance.md). */
+#define TILE_SMALL 512
+#define TILE_USUAL 1024
+#define TILE_LARGE 2048
+#define TILE_WIDE 4096
 #define NARROW_COLS 1024
+/* Orders from which the next larger tile is taken. */
+#define ORDER_USUAL 3072
+#define ORDER_WIDE 16384
+#define ORDER_LARGE 24576
+/* Panels of as many rows find their work memory on the GPU from the start on; for longer ones it
+ * grows. */
+#define PANEL_ROWS 16384
 
 static int64_t greatest(int64_t x, int64_t y)
 {
     return x > y ? x : y;
 }
 
+/* LU and QR go by block columns, whose width is that of their panels. */
 static int64_t choose_tile(const fl_blas_call *c, uint64_t given)
 {
-    int64_t extent = greatest(greatest(c->m, c->n), c->k), tile = TILE_LEAST;
+    int64_t order = greatest(greatest(c->m, c->n), c->k);
     bool is_product = c->routine == FL_BLAS_GEMM || c->routine == FL_BLAS_SYMM;
-    int64_t most = is_product ? TILE_MOST : TILE_MOST / 2;
     if (given > 0)
         return (int64_t)given;
-    while (tile < most && tile * TILES_WANTED <= extent / 2)
-        tile *= 2;
-    return tile;
+    if (order < ORDER_USUAL || c->routine == FL_BLAS_GETRF || c->routine == FL_BLAS_GESV ||
+        c->routine == FL_BLAS_GEQRF)
+        return TILE_SMALL;
+    if (is_product && order >= ORDER_WIDE)
+        return TILE_WIDE;
+    return order >= ORDER_LARGE ? TILE_LARGE : TILE_USUAL;
 }
 
 fl_vendor_form fl_work_form(const fl_blas_call *c)
@@ -62,7 +72,7 @@ static filch_status run_gemm(fl_work *w)
     fl_vendor_form form = fl_work_form(c);
     int64_t arows = c->transa == 'N' ? c->m : c->k, acols = c->transa == 'N' ? c->k : c->m;
     int64_t brows = c->transb == 'N' ? c->k : c->n, bcols = c->transb == 'N' ? c->n : c->k;
-    int64_t cols = w->tile == TILE_MOST ? NARROW_COLS : w->tile;
+    int64_t cols = w->tile == TILE_WIDE ? NARROW_COLS : w->tile;
     bool is_one = c->a == c->b && arows == brows && acols == bcols && c->lda == c->ldb;
     fl_operands *o = &w->operands;
     if (is_one) /* one handle, cut one way */
@@ -174,6 +184,10 @@ filch_status fl_works_open(fl_works *works, filch_runtime *runtime, fl_vendor *v
                            const fl_dense_host *host)
 {
     *works = (fl_works){.vendor = vendor, .lock = PTHREAD_MUTEX_INITIALIZER};
+    if (vendor) {
+        fl_vendor_expect(vendor, sizeof(double), TILE_LARGE, false);
+        fl_vendor_expect_panel(vendor, sizeof(double), PANEL_ROWS, TILE_SMALL);
+    }
     return fl_tiles_open(&works->tiles, runtime, vendor, host);
 }
 
