@@ -44,4 +44,13 @@ __device__ inline unsigned long long filch_threads()
     return (unsigned long long)gridDim.x * blockDim.x;
 }
 
+/* Returns when every kernel in front of this one has ended, and what they wrote can be read. Only a
+ * kernel whose descriptor says that it waits (filch/cuda.h) starts earlier. */
+__device__ inline void filch_wait()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 #endif

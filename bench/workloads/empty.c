@@ -43,12 +43,14 @@ typedef struct mark {
 
 /* The structures above as kernels see them. Marks are the host's memory: not to be cached. */
 static const char source[] =
+    "#include \"filch/kernel.h\"\n"
     "struct arguments { const void *work; unsigned long long task; };\n"
     "struct mark { volatile unsigned *own; const volatile unsigned *first, *second; };\n"
-    "extern \"C\" __global__ void nothing() {}\n"
-    "extern \"C\" __global__ void nothing_given(arguments) {}\n"
+    "extern \"C\" __global__ void nothing() { filch_wait(); }\n"
+    "extern \"C\" __global__ void nothing_given(arguments) { filch_wait(); }\n"
     "extern \"C\" __global__ void leave_mark(mark m)\n"
     "{\n"
+    "    filch_wait();\n"
     "    unsigned first = m.first ? *m.first : 0;\n"
     "    unsigned second = m.second ? *m.second : 0;\n"
     "    *m.own += 1 + (first > second ? first : second);\n"
@@ -162,6 +164,7 @@ static filch_status make_codelet(empty *e, bench_built *built)
     desc.arg_size = forms[e->form].arg_size;
     cuda.source = source;
     cuda.entry = forms[e->form].entry;
+    cuda.waits = true;
     desc.cuda = e->offload.has_gpus ? &cuda : NULL;
     return filch_codelet_create(built->runtime, &desc, &built->codelets[0]);
 }

@@ -95,6 +95,13 @@ typedef void (*filch_lane_close_fn)(const filch_lane *lane, void *user, void *st
  *     extern "C" __global__ void scale(filch_view x, filch_range range, double factor) { … }
  *
  * For a batch the views' pointers are to the chunk's own elements, as on the host.
+ *
+ * A short kernel can be started before the kernel in front of it has ended, which takes a third off
+ * the time from one to the next. Such a kernel must wait by itself, and the descriptor says so
+ * (@p waits): every thread of every block calls `filch_wait()` before it reads or writes any memory
+ * other than its parameters and its block's shared memory, and before it returns. Blocks that have
+ * nothing to do are no exception: the end of the kernel tells the next one that the kernels in
+ * front of both have ended, too.
  */
 typedef struct filch_cuda_desc {
     size_t size;               /**< sizeof(filch_cuda_desc). */
@@ -109,13 +116,16 @@ typedef struct filch_cuda_desc {
     filch_lane_open_fn open;   /**< Makes the state of @p enqueue; may be null. */
     filch_lane_close_fn close; /**< Releases the state made by @p open; may be null. */
     void *user;                /**< Handed to open and close. */
+    bool waits;                /**< The kernel calls filch_wait() first, as above. A hint: without
+                                    effect on GPUs before 9.0, on drivers before 12.3, and for code
+                                    compiled for an older architecture than 9.0. */
 } filch_cuda_desc;
 
 /** Initializer of a ::filch_cuda_desc. */
 #define FILCH_CUDA_DESC_INIT                                                                      \
     {                                                                                             \
         sizeof(filch_cuda_desc), NULL, NULL, 0, NULL, NULL, {{0}, {0}, {0}, 0}, NULL, NULL, NULL, \
-            NULL, NULL                                                                            \
+            NULL, NULL, false                                                                     \
     }
 
 /** GPU of a runtime, resolved: handles for code of the host's own on the GPU. */

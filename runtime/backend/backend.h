@@ -148,6 +148,8 @@ typedef struct fl_function {
     uint32_t most_shared;   /* bytes of shared memory per block that a launch may ask for */
     bool has_clusters;      /* blocks may be launched in clusters */
     bool is_clustered;      /* the kernel was compiled to run in clusters */
+    bool can_wait;          /* code and device know of kernels that wait for those before */
+    bool waits;             /* the kernel waits by itself: it may start before those before end */
     size_t param_bytes;     /* end of the last parameter */
 } fl_function;
 

@@ -164,6 +164,7 @@ static filch_status load_place(fl_modules *modules, const filch_cuda_desc *desc,
         loaded->module = NULL;
         return status;
     }
+    loaded->function.waits = desc->waits && loaded->function.can_wait;
     loaded->fits =
         desc->shape_of == NULL && fl_kernel_check_shape(&loaded->function, shape) == NULL;
     return FILCH_OK;

@@ -14,6 +14,7 @@
 
 #define OWN_IMAGE "FAKECUBIN arch=90 entry=pass,pause"
 #define TASKS 2048
+#define SHORT 40
 /* How long a run of the slower way sleeps at least. */
 #define PAUSE_NS UINT64_C(20000000)
 #define LONGER 4
@@ -135,12 +136,62 @@ static void a_run_that_is_named_is_replayed(void **state)
     assert_int_equal(runs_replayed("0", true, PAUSE_NS), 0);
 }
 
+/* Programmatic edges of a chain that is launched whole, by what the descriptor says. */
+static uint64_t early_edges(const char *driver, const char *image, bool waits)
+{
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    filch_codelet *codelet;
+    (void)setenv("FILCH_REPLAY", "2", 1);
+    start("cuda:0", "2", driver);
+    cuda.image = image;
+    cuda.image_bytes = strlen(image) + 1;
+    cuda.entry = "bump";
+    cuda.waits = waits;
+    desc.name = "bump";
+    desc.cuda = &cuda;
+    assert_ok(filch_codelet_create(runtime, &desc, &codelet));
+    memset(x, 0, sizeof x);
+    filch_data *data = handle(x);
+    filch_graph *chain = graph();
+    for (int k = 0; k < SHORT; k++)
+        add(chain, codelet, FILCH_READWRITE, data, NULL, NULL);
+    for (int r = 0; r < 3; r++)
+        finish(submit(chain), FILCH_OK);
+    uint64_t edges = fakecuda_count("programmatic");
+    assert_int_equal(fakecuda_count("cuGraphLaunch"), 2);
+    assert_ok(filch_graph_destroy(chain));
+    assert_ok(filch_data_destroy(data));
+    for (int i = 0; i < N; i++)
+        assert_int_equal(x[i], 3 * SHORT);
+    stop();
+    (void)unsetenv("FILCH_REPLAY");
+    return edges;
+}
+
+static void kernels_that_wait_by_themselves_have_edges_of_their_own(void **state)
+{
+    static const char *const older = "{\"driver\": 12020, \"devices\": [{}]}";
+    static const char *const ampere = "{\"devices\": [{\"arch\": \"8.0\"}]}";
+    static const char ptx[] =
+        ".version 7.0\n.target sm_80\n.visible .entry bump(.param .align 8 .b8 a[56])";
+    static const char cubin[] = "FAKECUBIN arch=90 entry=bump";
+    (void)state;
+    assert_int_equal(early_edges(NULL, cubin, true), SHORT - 1);
+    assert_int_equal(early_edges(NULL, cubin, false), 0);
+    /* Where nothing would wait, the edges stay full. */
+    assert_int_equal(early_edges(older, cubin, true), 0);
+    assert_int_equal(early_edges(ampere, "FAKECUBIN arch=80 entry=bump", true), 0);
+    assert_int_equal(early_edges(NULL, ptx, true), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slower_replay_is_dropped),
         cmocka_unit_test(a_faster_replay_stays),
         cmocka_unit_test(a_run_that_is_named_is_replayed),
+        cmocka_unit_test(kernels_that_wait_by_themselves_have_edges_of_their_own),
     };
     (void)y, (void)z;
     return cmocka_run_group_tests(tests, NULL, NULL);

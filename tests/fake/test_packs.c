@@ -209,6 +209,28 @@ static void parameters_that_a_node_has_are_not_set_again(void **state)
     close_device();
 }
 
+/* The graph's first kernel follows others in the driver's way whatever it does itself. */
+static void kernels_that_wait_by_themselves_have_edges_of_their_own(void **state)
+{
+    (void)state;
+    open_device("cuda:0");
+    assert_true(note.can_wait);
+    note.waits = true;
+    put_many(MANY); /* of both */
+    assert_int_equal(fakecuda_count("programmatic"), 0);
+    for (uint32_t round = 0; round < 3; round++) {
+        (void)put(&other, 0, true, NULL, 0);
+        for (uint32_t i = 1; i < FL_CUDA_PACK; i++)
+            (void)put(&note, 0, true, NULL, 0);
+        assert_int_equal(take(FL_CUDA_PACK), UINT64_MAX);
+    }
+    assert_int_equal(fakecuda_count("programmatic"), FL_CUDA_PACK - 1);
+    put_many(100);
+    expect_order(MANY + 3 * FL_CUDA_PACK + 100);
+    note.waits = false;
+    close_device();
+}
+
 static void what_is_held_waits_for_a_mark(void **state)
 {
     (void)state;
@@ -357,6 +379,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_go_out_together_and_in_order),
         cmocka_unit_test(parameters_that_a_node_has_are_not_set_again),
+        cmocka_unit_test(kernels_that_wait_by_themselves_have_edges_of_their_own),
         cmocka_unit_test(what_is_held_waits_for_a_mark),
         cmocka_unit_test(others_wait_for_what_is_held),
         cmocka_unit_test(a_lane_has_room_for_so_many_parameters),

@@ -219,6 +219,7 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
     case FL_CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
         *value = function->info->shared_bytes;
         break;
+    case FL_CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case FL_CU_FUNC_ATTRIBUTE_BINARY_VERSION:
         *value = function->module->image.arch;
         break;

@@ -30,6 +30,9 @@
 #define OVERHEAD_NS 2500
 /* Bytes of the driver's compiler messages about a PTX image. */
 #define JIT_LOG 2048
+/* Architecture that has the instruction to wait for the kernels before (PTX ISA 7.8,
+ * griddepcontrol). */
+#define WAIT_ARCH 90
 
 /* --- Finding devices --- */
 
@@ -647,6 +650,7 @@ static filch_status cuda_function_get(fl_device *device, void *module, const cha
     CUfunction handle = NULL;
     int threads = 0;
     int width = 0;
+    int arch = 0;
     fl_cuda_scope scope;
     CUresult result;
     filch_status status = fl_cuda_enter(gpu, &scope, error);
@@ -670,6 +674,10 @@ static filch_status cuda_function_get(fl_device *device, void *module, const cha
         result = gpu->api->cuFuncGetAttribute(&width, FL_CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
                                               handle);
     }
+    if (result == FL_CUDA_SUCCESS) {
+        call = "cuFuncGetAttribute";
+        result = gpu->api->cuFuncGetAttribute(&arch, FL_CU_FUNC_ATTRIBUTE_PTX_VERSION, handle);
+    }
     (void)fl_cuda_leave(&scope);
     if (result == FL_CUDA_ERROR_NOT_FOUND)
         return fl_error_fill(error,
@@ -690,6 +698,8 @@ static filch_status cuda_function_get(fl_device *device, void *module, const cha
     memcpy(made.most_block, gpu->block_most, sizeof made.most_block);
     made.has_clusters = gpu->has_clusters;
     made.is_clustered = width != 0; /* a kernel sets all three dimensions, or none */
+    /* Code for an older architecture has no instruction to wait, whatever the device. */
+    made.can_wait = arch >= WAIT_ARCH && gpu->api->cuGraphAddDependencies != NULL;
     *function = made;
     return FILCH_OK;
 }

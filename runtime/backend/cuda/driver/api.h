@@ -330,6 +330,7 @@ typedef struct CUmulticastObjectProp {
     X(CU_MEMORYTYPE_UNIFIED, 4)                                      \
     X(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 0)                    \
     X(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, 1)                        \
+    X(CU_FUNC_ATTRIBUTE_PTX_VERSION, 5)                              \
     X(CU_FUNC_ATTRIBUTE_BINARY_VERSION, 6)                           \
     X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)            \
     X(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 11)                  \

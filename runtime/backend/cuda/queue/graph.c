@@ -42,6 +42,20 @@ filch_status fl_cuda_graph_new(fl_device *device, const fl_memory *memory, void 
     return FILCH_OK;
 }
 
+CUresult fl_cuda_node_add(const fl_cuda_api *api, CUgraph graph,
+                          const CUDA_KERNEL_NODE_PARAMS *params, const CUgraphNode *behind,
+                          size_t behind_count, bool waits, CUgraphNode *node)
+{
+    static const CUgraphEdgeData edge = {.from_port = FL_CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+                                         .type = FL_CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+    CUresult result =
+        api->cuGraphAddKernelNode(node, graph, behind, waits ? 0 : behind_count, params);
+    for (size_t i = 0; waits && i < behind_count && result == FL_CUDA_SUCCESS; ++i) {
+        result = api->cuGraphAddDependencies(graph, &behind[i], node, &edge, 1);
+    }
+    return result;
+}
+
 filch_status fl_cuda_graph_add(fl_device *device, void *handle, const fl_launch *launch,
                                const uint32_t *behind, uint32_t behind_count, filch_error *error)
 {
@@ -67,8 +81,9 @@ filch_status fl_cuda_graph_add(fl_device *device, void *handle, const fl_launch 
         .sharedMemBytes = shape->shared_bytes,
         .kernelParams = launch->params,
     };
-    CUresult result = fl_cuda_of(device)->gpu->api->cuGraphAddKernelNode(
-        &replay->nodes[replay->count], replay->graph, replay->behind, behind_count, &params);
+    CUresult result =
+        fl_cuda_node_add(fl_cuda_of(device)->gpu->api, replay->graph, &params, replay->behind,
+                         behind_count, launch->function->waits, &replay->nodes[replay->count]);
     if (result != FL_CUDA_SUCCESS) {
         return fl_cuda_call_fail(device, result, "cuGraphAddKernelNode", error);
     }

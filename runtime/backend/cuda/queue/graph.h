@@ -13,6 +13,12 @@ filch_status fl_cuda_graph_add(fl_device *device, void *handle, const fl_launch 
 filch_status fl_cuda_graph_seal(fl_device *device, void *handle, filch_error *error);
 void fl_cuda_graph_free(fl_device *device, void *handle);
 
+/* Adds a kernel's node behind others. A kernel that waits by itself may start before they end: full
+ * edges are for kernels that do not, and for whatever is no kernel. */
+CUresult fl_cuda_node_add(const fl_cuda_api *api, CUgraph graph,
+                          const CUDA_KERNEL_NODE_PARAMS *params, const CUgraphNode *behind,
+                          size_t behind_count, bool waits, CUgraphNode *node);
+
 /* Returns the argument of cuGraphLaunch. */
 CUgraphExec fl_cuda_graph_executable(const void *replay);
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "backend/cuda/queue/graph.h"
 #include "base/thread.h"
 
 /* Sizes of graphs: the small graph saves single launches where fewer kernels are held than the
@@ -18,13 +19,14 @@ static const uint32_t sizes[SIZES] = {FL_CUDA_PACK, 8};
 #define PARAM_ALIGN 16u
 /* Bytes of parameters remembered for a node. A comparison is some ten times cheaper than setting
  * the parameters again. */
-#define NODE_BYTES 512u
+#define NODE_BYTES 256u
 
 typedef struct fl_held {
     CUfunction function;
     filch_shape shape;
     uint32_t first;     /* index of the first parameter */
     uint32_t at, bytes; /* all parameters, in values; the gaps between parameters are zero */
+    bool waits;
 } fl_held;
 
 /* What a node launches. */
@@ -50,7 +52,8 @@ struct fl_cuda_pack {
     void *params[MOST_PARAMS];
     _Alignas(PARAM_ALIGN) char values[MOST_BYTES];
     fl_mutex lock; /* guards all following members */
-    fl_chain chains[SIZES];
+    /* Graphs whose kernels wait for the kernel before in the driver's way, and in their own. */
+    fl_chain chains[SIZES][2];
     uint32_t launches; /* launches of single kernels, since the graphs were destroyed */
     bool cannot;       /* the driver refuses graphs */
 };
@@ -73,8 +76,8 @@ fl_cuda_pack *fl_cuda_pack_new(const fl_memory *memory)
 /* Destroys the graphs. Under the lock. */
 static void drop_chains(const fl_cuda_api *api, fl_cuda_pack *pack)
 {
-    for (int i = 0; i < SIZES; ++i) {
-        fl_chain *chain = &pack->chains[i];
+    for (int i = 0; i < 2 * SIZES; ++i) {
+        fl_chain *chain = &pack->chains[i / 2][i % 2];
         if (chain->executable != NULL) {
             /* the driver defers the destruction of a graph in flight */
             api->cuGraphExecDestroy(chain->executable);
@@ -140,7 +143,8 @@ bool fl_cuda_pack_hold(fl_cuda_pack *pack, const fl_launch *launch)
         at = align_up(at);
     }
     pack->held[pack->count++] =
-        (fl_held){launch->function->handle, launch->shape, pack->param_count, first, at - first};
+        (fl_held){launch->function->handle, launch->shape, pack->param_count, first, at - first,
+                  launch->function->waits};
     pack->param_count += launch->param_count;
     pack->bytes = at;
     return true;
@@ -164,7 +168,7 @@ static CUDA_KERNEL_NODE_PARAMS params_of(fl_cuda_pack *pack, const fl_held *held
 /* Makes a chain of `size` kernels, all equal to `like` until given new parameters. Under the
  * lock. */
 static CUresult make_chain(const fl_cuda_api *api, fl_cuda_pack *pack, fl_chain *chain,
-                           uint32_t size, const fl_held *like)
+                           uint32_t size, bool waits, const fl_held *like)
 {
     const CUDA_KERNEL_NODE_PARAMS params = params_of(pack, like);
     CUresult result = api->cuGraphCreate(&chain->graph, 0);
@@ -173,8 +177,8 @@ static CUresult make_chain(const fl_cuda_api *api, fl_cuda_pack *pack, fl_chain 
         return result;
     }
     for (uint32_t i = 0; i < size && result == FL_CUDA_SUCCESS; ++i) {
-        result = api->cuGraphAddKernelNode(&chain->nodes[i], chain->graph,
-                                           i != 0 ? &chain->nodes[i - 1] : NULL, i != 0, &params);
+        result = fl_cuda_node_add(api, chain->graph, &params, i != 0 ? &chain->nodes[i - 1] : NULL,
+                                  i != 0, waits, &chain->nodes[i]);
     }
     if (result == FL_CUDA_SUCCESS) {
         result = api->cuGraphInstantiateWithFlags(&chain->executable, chain->graph, 0);
@@ -207,14 +211,24 @@ static CUresult set_node(const fl_cuda_api *api, fl_cuda_pack *pack, fl_chain *c
     return api->cuGraphExecKernelNodeSetParams(chain->executable, chain->nodes[at], &params);
 }
 
+static bool all_wait(const fl_held *held, uint32_t count)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < count; ++i) {
+        all = all && held[i].waits;
+    }
+    return all;
+}
+
 /* Puts the next kernels on the stream, as many as the chain has. Under the lock. */
 static CUresult put_chain(const fl_cuda_api *api, fl_cuda_pack *pack, int which, uint32_t from,
                           CUstream stream)
 {
-    fl_chain *chain = &pack->chains[which];
+    bool waits = all_wait(&pack->held[from + 1], sizes[which] - 1);
+    fl_chain *chain = &pack->chains[which][waits];
     CUresult result = FL_CUDA_SUCCESS;
     if (chain->executable == NULL) {
-        result = make_chain(api, pack, chain, sizes[which], &pack->held[from]);
+        result = make_chain(api, pack, chain, sizes[which], waits, &pack->held[from + 1]);
     }
     for (uint32_t i = 0; i < sizes[which] && result == FL_CUDA_SUCCESS; ++i) {
         result = set_node(api, pack, chain, i, &pack->held[from + i]);
