@@ -17,8 +17,9 @@
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
-/* Chains of a graph that is launched whole. */
-#define CHAINS 4u
+/* Chains of a graph that is launched whole. A kernel that waits for one of another chain starts 3
+ * to 5 us after its end; with as many chains the device always has others (docs/performance.md). */
+#define CHAINS 32u
 /* FILCH_REPLAY: filch chooses. A graph is made after FL_GRAPH_FIRST runs: as much time was spent
  * without it as making it costs, so at worst half of the time goes into it. It stays if one of its
  * first runs is faster than all runs before. */
