@@ -7,12 +7,14 @@
 #include "kernels/blas/works.h"
 #include "kernels/vendor/load.h"
 
-#include <pthread.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+/* Calls in progress whose operands are at most this part of a GPU's memory evict nothing. */
+#define PART_OF_MEMORY 0.4
 /* After so many failures in a row no device is taken to be of use. */
 #define FAILURES_MOST 3
 
@@ -23,7 +25,9 @@ static struct {
     fl_dense_host blas;
     fl_works works;
     pid_t owner;
-    atomic_int calls; /* in progress */
+    double room;          /* bytes of the smallest GPU; 0 where cores take part */
+    _Atomic double bytes; /* of calls in progress */
+    atomic_int calls;     /* in progress */
     atomic_int failures;
     atomic_bool is_over;
 } engine;
@@ -78,6 +82,17 @@ static filch_status make_runtime(filch_error *error)
     return filch_runtime_create(&desc, error, &engine.runtime);
 }
 
+static double find_room(void)
+{
+    double room = INFINITY;
+    for (uint32_t d = 0; d < filch_device_count(engine.runtime); d++) {
+        filch_device_info info = {.size = sizeof info};
+        bool is_known = filch_device_at(engine.runtime, d, &info) == FILCH_OK;
+        room = is_known && info.backend == FILCH_BACKEND_CUDA ? fmin(room, (double)info.budget) : 0;
+    }
+    return room;
+}
+
 /* Called once. Devices without an implementation of the codelets have no part. */
 static bool start(const fl_blas_host *host)
 {
@@ -96,11 +111,33 @@ static bool start(const fl_blas_host *host)
         (void)filch_runtime_error(engine.runtime, &error);
         return fail("codelets", &error);
     }
+    engine.room = find_room();
     (void)atexit(finish);
     return true;
 }
 
 /* --- Calls --- */
+
+static void settle(void *user)
+{
+    fl_undo_wait(user);
+}
+
+static double add_bytes(double bytes)
+{
+    double old = atomic_load(&engine.bytes);
+    while (!atomic_compare_exchange_weak(&engine.bytes, &old, old + bytes))
+        ;
+    return old + bytes;
+}
+
+/* Where results stay on the GPUs until the end, the host's memory is only read before, and copied
+ * beside. Evicted tiles would be written to it. getrs exchanges rows there first. */
+static bool can_hold(const fl_blas_call *call, const fl_undo *undo, double bytes)
+{
+    return fl_undo_has_copies(undo) && call->routine != FL_BLAS_GETRS &&
+           bytes <= PART_OF_MEMORY * engine.room;
+}
 
 static fl_blas_outcome fail_call(const fl_undo *undo, const filch_error *error)
 {
@@ -110,14 +147,20 @@ static fl_blas_outcome fail_call(const fl_undo *undo, const filch_error *error)
     return atomic_fetch_add(&engine.failures, 1) + 1 < FAILURES_MOST ? FL_BLAS_LEFT : FL_BLAS_NEVER;
 }
 
-static fl_blas_outcome run_call(fl_blas_call *call)
+static fl_blas_outcome run_call(fl_blas_call *call, double bytes)
 {
     fl_undo undo;
     filch_error error = FILCH_ERROR_INIT;
-    if (atomic_load(&engine.is_over) || !fl_undo_keep(&undo, call))
+    if (atomic_load(&engine.is_over) || !fl_undo_begin(&undo, call))
         return FL_BLAS_LEFT;
+    const fl_works_hold hold = {settle, &undo};
+    bool is_held = can_hold(call, &undo, bytes);
+    if (!is_held)
+        fl_undo_wait(&undo);
     fl_blas_outcome outcome = FL_BLAS_DONE;
-    filch_status status = fl_works_run(&engine.works, engine.host->settings->tile, call, &error);
+    filch_status status = fl_works_run(&engine.works, engine.host->settings->tile,
+                                       is_held ? &hold : NULL, call, &error);
+    fl_undo_wait(&undo);
     if (status == FILCH_OK) {
         atomic_store(&engine.failures, 0);
         if (call->info != 0) /* there is no solution: B stays */
@@ -132,8 +175,10 @@ static fl_blas_outcome run_call(fl_blas_call *call)
 
 static fl_blas_outcome run(fl_blas_call *call)
 {
+    double bytes = fl_call_bytes(call);
     atomic_fetch_add(&engine.calls, 1);
-    fl_blas_outcome outcome = run_call(call);
+    fl_blas_outcome outcome = run_call(call, add_bytes(bytes));
+    (void)add_bytes(-bytes);
     atomic_fetch_sub(&engine.calls, 1);
     return outcome;
 }

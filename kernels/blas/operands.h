@@ -11,16 +11,24 @@
 typedef struct fl_operands {
     filch_runtime *runtime;
     size_t element;
+    bool is_held; /* results stay on the GPUs until fl_operands_bring() */
+    fl_blas_output outputs[2];
+    int output_count;
     filch_data *handles[FL_OPERANDS_MOST];
+    bool is_output[FL_OPERANDS_MOST]; /* of the handle */
     uint32_t count;
     filch_status status; /* a failure stays, and nothing more is made */
 } fl_operands;
 
+void fl_operands_open(fl_operands *o, filch_runtime *runtime, const fl_blas_call *call,
+                      bool is_held);
 /* A rows x cols matrix in tiles of tile_rows x tile_cols. */
 fl_tiled fl_operands_matrix(fl_operands *o, void *ptr, int64_t rows, int64_t cols, int64_t ld,
                             int64_t tile_rows, int64_t tile_cols);
 /* A column of int32_t, each a tile. */
 filch_data *fl_operands_infos(fl_operands *o, int32_t *infos, int64_t count);
+/* After the job: brings results home that were held. */
+filch_status fl_operands_bring(fl_operands *o);
 /* After the job. */
 void fl_operands_close(fl_operands *o);
 

@@ -2,33 +2,30 @@
 #define _GNU_SOURCE
 #include "kernels/blas/undo.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* A core copies some 8 GB/s, a socket several times as much. */
-#define THREADS_MOST 8
 #define BYTES_A_THREAD (8 << 20)
+/* Large pages take the system less time to hand out. */
+#define LARGE_PAGE ((size_t)2 << 20)
 
-/* Columns [first, last) from or to the copy. */
-typedef struct share {
-    const fl_blas_output *output;
-    char *copy;
-    size_t element;
-    int64_t first, last;
-    bool restores;
-} share;
+static void copy_column(const fl_undo *undo, int which, int64_t j, bool restores)
+{
+    const fl_blas_output *out = &undo->outputs[which];
+    size_t bytes = (size_t)out->rows * undo->element;
+    char *at = (char *)out->ptr + (size_t)(j * out->ld) * undo->element;
+    char *kept = (char *)undo->copies[which] + (size_t)j * bytes;
+    memcpy(restores ? at : kept, restores ? kept : at, bytes);
+}
 
 static void *copy_share(void *user)
 {
-    const share *s = user;
-    size_t column = (size_t)s->output->rows * s->element;
-    for (int64_t j = s->first; j < s->last; j++) {
-        char *at = (char *)s->output->ptr + (size_t)(j * s->output->ld) * s->element;
-        char *kept = s->copy + (size_t)j * column;
-        memcpy(s->restores ? at : kept, s->restores ? kept : at, column);
-    }
+    const fl_undo_share *share = user;
+    for (int64_t j = share->first; j < share->last; j++)
+        copy_column(share->undo, share->which, j, false);
     return NULL;
 }
 
@@ -37,59 +34,72 @@ static int64_t threads_for(size_t bytes)
     cpu_set_t cores;
     int64_t most = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
     int64_t wanted = (int64_t)(bytes / BYTES_A_THREAD) + 1;
-    most = most < THREADS_MOST ? most : THREADS_MOST;
+    most = most < FL_UNDO_THREADS ? most : FL_UNDO_THREADS;
     return wanted < most ? wanted : most;
 }
 
-/* Where a thread cannot be had, the caller copies its part, too. */
-static void copy(const fl_undo *undo, int which, bool restores)
+/* A small copy is the caller's, in fl_undo_wait(), as is one for which there is no thread. */
+static void begin(fl_undo *undo, int which, size_t bytes)
 {
-    const fl_blas_output *out = &undo->outputs[which];
-    size_t column = (size_t)out->rows * undo->element;
-    int64_t count = threads_for(column * (size_t)out->cols), own = 0;
-    share shares[THREADS_MOST];
-    pthread_t threads[THREADS_MOST];
-    bool runs[THREADS_MOST] = {false};
+    int64_t count = threads_for(bytes), cols = undo->outputs[which].cols;
     for (int64_t t = 0; t < count; t++) {
-        shares[t] = (share){out,
-                            undo->copies[which],
-                            undo->element,
-                            out->cols * t / count,
-                            out->cols * (t + 1) / count,
-                            restores};
-        runs[t] = t != own && pthread_create(&threads[t], NULL, copy_share, &shares[t]) == 0;
+        fl_undo_share *share = &undo->shares[undo->share_count++];
+        *share = (fl_undo_share){.undo = undo,
+                                 .which = which,
+                                 .first = cols * t / count,
+                                 .last = cols * (t + 1) / count};
+        share->is_begun = count > 1 && pthread_create(&share->thread, NULL, copy_share, share) == 0;
     }
-    for (int64_t t = 0; t < count; t++)
-        if (!runs[t])
-            (void)copy_share(&shares[t]);
-    for (int64_t t = 0; t < count; t++)
-        if (runs[t])
-            (void)pthread_join(threads[t], NULL);
 }
 
-bool fl_undo_keep(fl_undo *undo, const fl_blas_call *call)
+static void *allocate(size_t bytes)
+{
+    void *block = NULL;
+    size_t whole = (bytes + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    if (bytes < LARGE_PAGE)
+        return malloc(bytes);
+    if (posix_memalign(&block, LARGE_PAGE, whole) != 0)
+        return NULL;
+    (void)madvise(block, whole, MADV_HUGEPAGE);
+    return block;
+}
+
+bool fl_undo_begin(fl_undo *undo, const fl_blas_call *call)
 {
     *undo = (fl_undo){.element = fl_call_element(call)};
     undo->count = fl_call_outputs(call, undo->outputs);
     for (int k = 0; k < undo->count; k++) {
         const fl_blas_output *out = &undo->outputs[k];
+        size_t bytes = (size_t)out->rows * (size_t)out->cols * undo->element;
         if (!out->is_read)
             continue;
-        undo->copies[k] = malloc((size_t)out->rows * (size_t)out->cols * undo->element);
+        undo->copies[k] = allocate(bytes);
         if (!undo->copies[k]) {
+            fl_undo_wait(undo);
             fl_undo_drop(undo);
             return false;
         }
-        copy(undo, k, false);
+        begin(undo, k, bytes);
     }
     return true;
+}
+
+void fl_undo_wait(fl_undo *undo)
+{
+    for (int k = 0; k < undo->share_count; k++)
+        if (!undo->shares[k].is_begun)
+            (void)copy_share(&undo->shares[k]);
+    for (int k = 0; k < undo->share_count; k++)
+        if (undo->shares[k].is_begun)
+            (void)pthread_join(undo->shares[k].thread, NULL);
+    undo->share_count = 0;
 }
 
 void fl_undo_restore(const fl_undo *undo, int first)
 {
     for (int k = first; k < undo->count; k++)
-        if (undo->copies[k])
-            copy(undo, k, true);
+        for (int64_t j = 0; j < undo->outputs[k].cols && undo->copies[k]; j++)
+            copy_column(undo, k, j, true);
 }
 
 void fl_undo_drop(fl_undo *undo)

@@ -9,6 +9,7 @@
 
 struct fl_work {
     fl_works *works;
+    const fl_works_hold *hold; /* null: results come home as they are made */
     fl_blas_call *call;
     fl_operands operands;
     fl_tile_graph graph;
@@ -19,7 +20,7 @@ struct fl_work {
 fl_vendor_form fl_work_form(const fl_blas_call *call);
 /* In square tiles. */
 fl_tiled fl_work_matrix(fl_work *w, void *ptr, int64_t rows, int64_t cols, int64_t ld);
-/* Runs the graph, unless it could not be built. */
+/* Runs the graph, unless it could not be built, and brings held results home. */
 filch_status fl_work_run(fl_work *w);
 /* Graph and handles end; once more is allowed. */
 void fl_work_end(fl_work *w);

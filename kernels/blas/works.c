@@ -61,9 +61,16 @@ fl_tiled fl_work_matrix(fl_work *w, void *ptr, int64_t rows, int64_t cols, int64
 filch_status fl_work_run(fl_work *w)
 {
     filch_status status = w->operands.status != FILCH_OK ? w->operands.status : w->graph.status;
+    if (status == FILCH_OK &&
+        (status = filch_graph_run(w->graph.graph, NULL, w->error)) != FILCH_OK)
+        return status;
+    if (status == FILCH_OK && w->hold) {
+        w->hold->settle(w->hold->user);
+        status = fl_operands_bring(&w->operands);
+    }
     if (status != FILCH_OK)
         (void)filch_runtime_error(w->operands.runtime, w->error);
-    return status != FILCH_OK ? status : filch_graph_run(w->graph.graph, NULL, w->error);
+    return status;
 }
 
 static filch_status run_gemm(fl_work *w)
@@ -197,13 +204,15 @@ void fl_works_close(fl_works *works)
     fl_dense_close(works->dense[1]);
 }
 
-filch_status fl_works_run(fl_works *works, uint64_t tile, fl_blas_call *call, filch_error *error)
+filch_status fl_works_run(fl_works *works, uint64_t tile, const fl_works_hold *hold,
+                          fl_blas_call *call, filch_error *error)
 {
     fl_work w = {.works = works,
+                 .hold = hold,
                  .call = call,
-                 .operands = {.runtime = works->tiles.runtime, .element = fl_call_element(call)},
                  .tile = choose_tile(call, tile),
                  .error = error};
+    fl_operands_open(&w.operands, works->tiles.runtime, call, hold != NULL);
     fl_tile_graph_open(&w.graph, &works->tiles, call->is_single);
     filch_status status = runs[call->routine](&w);
     fl_work_end(&w);

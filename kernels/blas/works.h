@@ -22,9 +22,17 @@ filch_status fl_works_open(fl_works *works, filch_runtime *runtime, fl_vendor *v
                            const fl_dense_host *host);
 /* After the runtime ended. */
 void fl_works_close(fl_works *works);
-/* Runs the call in tiles of about this size; 0: chosen by the size of the call. FILCH_OK, and
- * call->info is set; or a failure, with its details, and the matrices that the call writes hold
- * whatever the tasks left. */
-filch_status fl_works_run(fl_works *works, uint64_t tile, fl_blas_call *call, filch_error *error);
+/* The caller's matrices are written to only after settle(user): until then results stay on the
+ * GPUs, which must have room for all of the call. */
+typedef struct fl_works_hold {
+    void (*settle)(void *user);
+    void *user;
+} fl_works_hold;
+
+/* Runs the call in tiles of about this size; 0: chosen by the size of the call. hold null: results
+ * come home as they are made. FILCH_OK, and call->info is set; or a failure, with its details, and
+ * the matrices that the call writes hold whatever the tasks left. */
+filch_status fl_works_run(fl_works *works, uint64_t tile, const fl_works_hold *hold,
+                          fl_blas_call *call, filch_error *error);
 
 #endif

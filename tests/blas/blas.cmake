@@ -57,6 +57,9 @@ filch_blas_test(fake 120 COMMAND ${through} ${routines} $<TARGET_FILE:blas_clien
                 ENVIRONMENT ${on_fake})
 filch_blas_test(both 120 COMMAND ${through} ${routines} $<TARGET_FILE:blas_client> --sizes 9,50
                 ENVIRONMENT ${on_both})
+# So little memory that tiles come and go.
+filch_blas_test(short 120 COMMAND ${through} "dgemm dpotrf dgesv" $<TARGET_FILE:blas_client> --sizes 7,60
+                gemm potrf gesv ENVIRONMENT ${on_fake} FILCH_MEMORY_LIMIT=32K)
 filch_blas_test(faults 120 COMMAND ${blas}/faults.sh ${run} $<TARGET_FILE:blas_client>
                 ENVIRONMENT ${on_fake})
 filch_blas_test(crowd 60 COMMAND ${through} "dgemm spotrf" $<TARGET_FILE:blas_crowd>
@@ -87,3 +90,11 @@ foreach(where IN ITEMS host fake)
                     "dgemm sgemm dsyrk dpotrf dgetrf dgetrs dgeqrf" octave-cli --norc
                     ${blas}/products.m ENVIRONMENT ${on_${where}} FILCH_BLAS_TILE=64)
 endforeach()
+
+if(cmocka_FOUND)
+    set(front ${PROJECT_SOURCE_DIR}/kernels/blas)
+    add_executable(blas_rates ${blas}/test_rates.c ${front}/rates.c ${front}/call.c)
+    target_include_directories(blas_rates PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+    target_link_libraries(blas_rates PRIVATE filch_flags PkgConfig::cmocka m)
+    filch_blas_test(rates 60 COMMAND blas_rates)
+endif()

@@ -314,24 +314,36 @@ static void all_geqrf(void)
             one_geqrf(form, client_size(), round ? client_size() : client_largest());
 }
 
-static void one_posv(int form, char uplo, int n)
+static integer call_posv(int form, char uplo, matrix *a, matrix *x)
 {
-    matrix full = make_definite(n, form), a = copy(&full), b = make(n, client_size(), form);
-    matrix x = copy(&b);
-    integer info = -99, order = n, nrhs = b.cols, lda = a.ld, ldb = b.ld;
-    char text[128];
-    snprintf(text, sizeof text, "%zu posv form %d %c %d", sizeof(REAL), form, uplo, n);
-    hide(&a, uplo, 'N');
+    integer n = a->rows, nrhs = x->cols, lda = a->ld, ldb = x->ld, info = -99;
     client_calls++;
     if (form == FORTRAN)
-        P(LAPACK_, posv)(letter(uplo), &order, &nrhs, a.p, &lda, x.p, &ldb, &info);
+        P(LAPACK_, posv)(letter(uplo), &n, &nrhs, a->p, &lda, x->p, &ldb, &info);
     else if (form < FORMS)
-        info = P(LAPACKE_, posv)(layout_of(form), uplo, n, nrhs, a.p, lda, x.p, ldb);
+        info = P(LAPACKE_, posv)(layout_of(form), uplo, n, nrhs, a->p, lda, x->p, ldb);
     else
-        info = P(LAPACKE_, posv_work)(layout_of(form), uplo, n, nrhs, a.p, lda, x.p, ldb);
-    if (info != 0)
-        client_wrong("%s: info is %d", text, (int)info);
-    check_solution(text, &full, 'N', &x, &b);
+        info = P(LAPACKE_, posv_work)(layout_of(form), uplo, n, nrhs, a->p, lda, x->p, ldb);
+    return info;
+}
+
+/* Of a matrix with `negative` in the diagonal, or of a definite one where that is -1. */
+static void one_posv(int form, char uplo, int n, int negative)
+{
+    matrix full = make_definite(n, form), a, b = make(n, client_size(), form), x = copy(&b);
+    char text[128];
+    snprintf(text, sizeof text, "%zu posv form %d %c %d", sizeof(REAL), form, uplo, n);
+    if (negative >= 0)
+        *at(&full, negative, negative) = -1;
+    a = copy(&full);
+    hide(&a, uplo, 'N');
+    integer info = call_posv(form, uplo, &a, &x);
+    if (info != negative + 1)
+        client_wrong("%s: info is %d, not %d", text, (int)info, negative + 1);
+    if (negative < 0)
+        check_solution(text, &full, 'N', &x, &b);
+    else
+        check_rest(text, &x, &b, '0');
     forget(&full), forget(&a), forget(&b), forget(&x);
 }
 
@@ -339,31 +351,46 @@ static void all_posv(void)
 {
     for (int form = 0; form < LAPACK_FORMS; form++)
         for (const char *uplo = "LU"; *uplo; uplo++)
-            for (int round = 0; round < 3; round++)
-                one_posv(form, *uplo, round ? client_size() : client_largest());
+            for (int round = 0; round < 3; round++) {
+                int n = client_size();
+                one_posv(form, *uplo, round ? client_size() : client_largest(), -1);
+                one_posv(form, *uplo, n, client_pick(n));
+            }
 }
 
-static void one_gesv(int form, int n)
+static integer call_gesv(int form, matrix *a, integer *pivots, matrix *x)
+{
+    integer n = a->rows, nrhs = x->cols, lda = a->ld, ldb = x->ld, info = -99;
+    client_calls++;
+    if (form == FORTRAN)
+        P(LAPACK_, gesv)(&n, &nrhs, a->p, &lda, pivots, x->p, &ldb, &info);
+    else if (form < FORMS)
+        info = P(LAPACKE_, gesv)(layout_of(form), n, nrhs, a->p, lda, pivots, x->p, ldb);
+    else
+        info = P(LAPACKE_, gesv_work)(layout_of(form), n, nrhs, a->p, lda, pivots, x->p, ldb);
+    return info;
+}
+
+/* Of a matrix with a column of zeros, or of a regular one where that is -1. */
+static void one_gesv(int form, int n, int zero)
 {
     matrix a = make(n, n, form), b = make(n, client_size(), form), lu, x = copy(&b);
-    integer info = -99, order = n, nrhs = b.cols, lda, ldb = b.ld;
     integer *pivots = calloc((size_t)n, sizeof *pivots);
     char text[128];
     snprintf(text, sizeof text, "%zu gesv form %d %d", sizeof(REAL), form, n);
     make_dominant(&a);
+    for (int i = 0; i < n && zero >= 0; i++)
+        *at(&a, i, zero) = 0;
     lu = copy(&a);
-    lda = lu.ld;
-    client_calls++;
-    if (form == FORTRAN)
-        P(LAPACK_, gesv)(&order, &nrhs, lu.p, &lda, pivots, x.p, &ldb, &info);
-    else if (form < FORMS)
-        info = P(LAPACKE_, gesv)(layout_of(form), n, nrhs, lu.p, lda, pivots, x.p, ldb);
-    else
-        info = P(LAPACKE_, gesv_work)(layout_of(form), n, nrhs, lu.p, lda, pivots, x.p, ldb);
-    if (info != 0)
-        client_wrong("%s: info is %d", text, (int)info);
-    check_lu(text, &lu, &a, pivots);
-    check_solution(text, &a, 'N', &x, &b);
+    integer info = call_gesv(form, &lu, pivots, &x);
+    if (info != zero + 1)
+        client_wrong("%s: info is %d, not %d", text, (int)info, zero + 1);
+    if (zero < 0) {
+        check_lu(text, &lu, &a, pivots);
+        check_solution(text, &a, 'N', &x, &b);
+    } else {
+        check_rest(text, &x, &b, '0');
+    }
     forget(&a), forget(&lu), forget(&b), forget(&x);
     free(pivots);
 }
@@ -371,6 +398,9 @@ static void one_gesv(int form, int n)
 static void all_gesv(void)
 {
     for (int form = 0; form < LAPACK_FORMS; form++)
-        for (int round = 0; round < 5; round++)
-            one_gesv(form, round ? client_size() : client_largest());
+        for (int round = 0; round < 5; round++) {
+            int n = client_size();
+            one_gesv(form, round ? client_size() : client_largest(), -1);
+            one_gesv(form, n, client_pick(n));
+        }
 }

@@ -63,9 +63,10 @@ static inline double op(const matrix *a, char trans, int i, int j)
     return (double)(trans == 'N' ? *at(a, i, j) : *at(a, j, i));
 }
 
+/* Of a triangle; '0': of nothing; 0: of the whole. */
 static inline int is_in(char uplo, int i, int j)
 {
-    return uplo == 'L' ? i >= j : uplo == 'U' ? i <= j : 1;
+    return uplo == 'L' ? i >= j : uplo == 'U' ? i <= j : uplo != '0';
 }
 
 /* What is out of the triangle, and for a unit triangle its diagonal, is nobody's to read. */
