@@ -42,6 +42,10 @@ int micro_panels(FILE *out, micro_list *list);
 /* The same for tiles up to this order. */
 int micro_panels_upto(FILE *out, micro_list *list, size_t largest);
 
+int micro_blocks(FILE *out, micro_list *list);
+/* The same for blocks of so many rows, and up to so many columns. */
+int micro_blocks_upto(FILE *out, micro_list *list, size_t rows, size_t most);
+
 int micro_launch(FILE *out, micro_list *list);
 /* The same with graphs of up to so many kernels. */
 int micro_launch_upto(FILE *out, micro_list *list, size_t largest);

@@ -21,6 +21,7 @@ static const struct {
     {"copy", "tiles between the host and GPUs, beside the driver's copies", micro_copy},
     {"broadcast", "from one GPU to all, beside the driver's copies", micro_broadcast},
     {"panels", "tiles of a factorization's panel by cuBLAS, in two ways each", micro_panels},
+    {"blocks", "steps of LU and QR by block columns, by cuBLAS and cuSOLVER", micro_blocks},
 };
 
 #define MICROS (sizeof micros / sizeof *micros)

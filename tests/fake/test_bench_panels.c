@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `filch-bench micro panels` on the fake driver and cuBLAS. */
+/* `filch-bench micro panels` and `micro blocks` on the fake driver and cuBLAS. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,11 +60,34 @@ static void what_cannot_be_measured_is_said(void **state)
     assert_int_equal(list.count, 0);
 }
 
+static void steps_are_timed(void **state)
+{
+    static const char *const calls[] = {"cusolverDnCreate", "cusolverDnDgetrf", "cusolverDnDlaswp",
+                                        "cublasDtrmm", "cusolverDnDgeqrf"};
+    micro_list list = {0};
+    (void)state;
+    fakecuda_reset();
+    assert_true(fakecuda_configure("{\"fill\": false, \"devices\": [{}]}"));
+    assert_int_equal(micro_blocks_upto(NULL, &list, 600, SMALL), 0);
+    assert_int_equal(list.count, 9);
+    for (size_t k = 0; k < list.count; k++)
+        assert_true(list.figures[k].value > 0);
+    assert_string_equal(list.figures[2].name, "600 x 256: rows exchanged");
+    nothing_is_left();
+    for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
+        fakecuda_fail(calls[k], 1, 1, FL_CUDA_ERROR_UNKNOWN, -1, false);
+        assert_int_equal(micro_blocks_upto(NULL, &list, 600, SMALL), 1);
+        nothing_is_left();
+    }
+    assert_int_equal(list.count, 9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_ways_are_timed),
         cmocka_unit_test(what_cannot_be_measured_is_said),
+        cmocka_unit_test(steps_are_timed),
     };
     if (dlopen("libcublas.so.13", RTLD_NOW) == NULL)
         return 77;
