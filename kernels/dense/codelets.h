@@ -29,7 +29,14 @@ typedef struct fl_dense_args {
 struct fl_dense {
     fl_dense_desc desc;
     filch_codelet *codelets[FL_DENSE_KERNELS];
+    filch_codelet *exchange; /* see fl_dense_exchange() */
+    bool has_tried;
 };
+
+/* A codelet with FL_DENSE_SWAP's accesses and arguments, of one tile of at most so many pivots,
+ * whose rows are exchanged at once on GPUs. Null: there are no GPUs, or no compiler. */
+#define FL_EXCHANGE_MOST 1024
+filch_codelet *fl_dense_exchange(fl_dense *dense);
 
 int fl_dense_run_lu_panel(const fl_place *on, const filch_call *call);
 int fl_dense_run_swap(const fl_place *on, const filch_call *call);
@@ -58,7 +65,7 @@ static inline filch_view fl_dense_room(const filch_view *scratch, size_t rows, s
 }
 
 /* Adds a task, with the host's table filled in. */
-filch_status fl_dense_add(const fl_dense *dense, filch_graph *graph, fl_dense_kernel kernel,
+filch_status fl_dense_add(const fl_dense *dense, filch_graph *graph, filch_codelet *codelet,
                           fl_dense_args args, const filch_access *accesses, uint32_t count,
                           uint32_t affinity);
 

@@ -5,6 +5,12 @@
 
 #include <stdlib.h>
 
+/* exchange.cu's threads a block, and columns that a block does one after the other. */
+#define EXCHANGE_THREADS 256
+#define EXCHANGE_COLS 4
+
+extern const char fl_text_exchange[];
+
 /* Implementations on both sides of each codelet. */
 #define SIDES(name)                                                                      \
     static int host_##name(const filch_call *call)                                       \
@@ -85,13 +91,46 @@ void fl_dense_close(fl_dense *dense)
     free(dense);
 }
 
-filch_status fl_dense_add(const fl_dense *dense, filch_graph *graph, fl_dense_kernel kernel,
+static int exchange_shape(const filch_call *call, filch_shape *shape)
+{
+    if (call->views[1].rows > FL_EXCHANGE_MOST)
+        return FL_EXCHANGE_MOST;
+    shape->grid[0] = (uint32_t)((call->views[0].cols + EXCHANGE_COLS - 1) / EXCHANGE_COLS);
+    shape->block[0] = EXCHANGE_THREADS;
+    return 0;
+}
+
+filch_codelet *fl_dense_exchange(fl_dense *dense)
+{
+    bool is_double = dense->desc.element == sizeof(double);
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    if (dense->has_tried || !dense->desc.vendor)
+        return dense->exchange;
+    cuda.source = fl_text_exchange;
+    cuda.entry = is_double ? "fl_exchange_f64" : "fl_exchange_f32";
+    cuda.shape_of = exchange_shape;
+    desc.name = "exchange";
+    desc.cuda = &cuda;
+    desc.work = fl_dense_work_swap;
+    desc.arg_size = sizeof(fl_dense_args);
+    dense->has_tried = true;
+    /* Alone at first: with a function on the host a kernel that cannot be had is no failure. */
+    if (filch_codelet_create(dense->desc.runtime, &desc, &dense->exchange) != FILCH_OK)
+        return dense->exchange = NULL;
+    desc.host = dense->desc.is_idle ? run_nothing : host_swap;
+    if (filch_codelet_create(dense->desc.runtime, &desc, &dense->exchange) != FILCH_OK)
+        dense->exchange = NULL;
+    return dense->exchange;
+}
+
+filch_status fl_dense_add(const fl_dense *dense, filch_graph *graph, filch_codelet *codelet,
                           fl_dense_args args, const filch_access *accesses, uint32_t count,
                           uint32_t affinity)
 {
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
     args.host = dense->desc.host;
-    desc.codelet = dense->codelets[kernel];
+    desc.codelet = codelet;
     desc.args = &args;
     desc.accesses = accesses;
     desc.access_count = count;

@@ -19,7 +19,8 @@ struct fl_lu {
     size_t panels; /* block columns that have pivots */
     int32_t *values;
     int32_t *infos;
-    void *unit; /* the identity, of a tile's order; null: blocks are not inverted */
+    filch_codelet *exchange; /* null: a step exchanges its rows itself */
+    void *unit;              /* the identity, of a tile's order; null: blocks are not inverted */
     filch_data *pivots;
     filch_data *info;
     filch_data *inverses; /* of the panels' diagonal blocks */
@@ -107,7 +108,7 @@ static filch_status make_handles(fl_lu *lu)
     return status;
 }
 
-filch_status fl_lu_open(const fl_dense *dense, const fl_columns *a, fl_lu **out)
+filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_lu **out)
 {
     fl_lu *lu = calloc(1, sizeof *lu);
     if (!lu)
@@ -119,6 +120,7 @@ filch_status fl_lu_open(const fl_dense *dense, const fl_columns *a, fl_lu **out)
     lu->values = calloc(lu->order, sizeof *lu->values);
     lu->infos = calloc(lu->panels, sizeof *lu->infos);
     bool inverts = dense->desc.vendor != NULL;
+    lu->exchange = a->tile <= FL_EXCHANGE_MOST ? fl_dense_exchange(dense) : NULL;
     if (inverts)
         lu->unit = fl_dense_identity(a->tile, dense->desc.element);
     bool is_there = lu->values && lu->infos && (lu->unit || !inverts);
@@ -158,8 +160,17 @@ static filch_status add_panel(const fl_lu *lu, size_t k, filch_graph *graph)
         FILCH_RW(lu->a.data, 0, k),  FILCH_W(lu->pivots, k, 0),
         FILCH_W(lu->info, k, 0),     FILCH_W(lu->inverses, 0, k),
         FILCH_R(lu->identity, 0, 0), fl_dense_scratch(lu->dense, args.order, args.order)};
-    return fl_dense_add(lu->dense, graph, FL_DENSE_LU_PANEL, args, accesses, args.inverts ? 6 : 3,
-                        fl_columns_owner(&lu->a, k));
+    return fl_dense_add(lu->dense, graph, lu->dense->codelets[FL_DENSE_LU_PANEL], args, accesses,
+                        args.inverts ? 6 : 3, fl_columns_owner(&lu->a, k));
+}
+
+/* Exchanges in block column j by the pivots of panel k. */
+static filch_status add_exchange(const fl_lu *lu, const fl_columns *to, size_t j, size_t k,
+                                 filch_graph *graph)
+{
+    const filch_access accesses[] = {FILCH_RW(to->data, 0, j), FILCH_R(lu->pivots, k, 0)};
+    return fl_dense_add(lu->dense, graph, lu->exchange, (fl_dense_args){0}, accesses, 2,
+                        fl_columns_owner(to, j));
 }
 
 /* Exchanges in block column j by the pivots of all panels from the first on, or back to it. */
@@ -168,6 +179,11 @@ static filch_status add_swaps(const fl_lu *lu, const fl_columns *to, size_t j, s
 {
     const fl_dense_args args = {.swap = is_back};
     filch_status status = FILCH_OK;
+    if (lu->exchange && !is_back) {
+        for (size_t k = first; k < lu->panels && status == FILCH_OK; k++)
+            status = add_exchange(lu, to, j, k, graph);
+        return status;
+    }
     for (size_t i = first; i < lu->panels && status == FILCH_OK;) {
         filch_access accesses[1 + PIVOTS_MOST] = {FILCH_RW(to->data, 0, j)};
         uint32_t count = 1;
@@ -175,8 +191,8 @@ static filch_status add_swaps(const fl_lu *lu, const fl_columns *to, size_t j, s
             size_t k = is_back ? lu->panels - 1 - (i - first) : i;
             accesses[count++] = (filch_access)FILCH_R(lu->pivots, k, 0);
         }
-        status = fl_dense_add(lu->dense, graph, FL_DENSE_SWAP, args, accesses, count,
-                              fl_columns_owner(to, j));
+        status = fl_dense_add(lu->dense, graph, lu->dense->codelets[FL_DENSE_SWAP], args, accesses,
+                              count, fl_columns_owner(to, j));
     }
     return status;
 }
@@ -186,15 +202,19 @@ filch_status fl_lu_factor(fl_lu *lu, filch_graph *graph)
     fl_step step = {.form = {.fill = FL_VENDOR_FILL_LOWER, .diagonal = FL_VENDOR_UNIT},
                     .a = &lu->a,
                     .b = &lu->a,
-                    .pivots = lu->pivots,
+                    .pivots = lu->exchange ? NULL : lu->pivots,
                     .inverses = lu->inverses};
     filch_status status = FILCH_OK;
     for (step.at = 0; step.at < lu->panels && status == FILCH_OK; step.at++) {
         status = add_panel(lu, step.at, graph);
         step.order = order_of(lu, step.at);
         for (step.to = step.at + 1; step.to < fl_columns_count(&lu->a) && status == FILCH_OK;
-             step.to++)
-            status = fl_dense_add_step(lu->dense, &step, graph);
+             step.to++) {
+            if (lu->exchange)
+                status = add_exchange(lu, &lu->a, step.to, step.at, graph);
+            if (status == FILCH_OK)
+                status = fl_dense_add_step(lu->dense, &step, graph);
+        }
     }
     for (size_t j = 0; j + 1 < lu->panels && status == FILCH_OK; j++)
         status = add_swaps(lu, &lu->a, j, j + 1, false, graph);

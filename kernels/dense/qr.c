@@ -201,7 +201,7 @@ static filch_status add_panel(const fl_qr *qr, size_t k, filch_graph *graph)
                                      FILCH_W(qr->triangles, 0, k % RING),
                                      FILCH_R(qr->identity, 0, 0),
                                      fl_dense_scratch(qr->dense, args.order, args.order)};
-    return fl_dense_add(qr->dense, graph, FL_DENSE_QR_PANEL, args, accesses, 7,
+    return fl_dense_add(qr->dense, graph, qr->dense->codelets[FL_DENSE_QR_PANEL], args, accesses, 7,
                         fl_columns_owner(&qr->a, k));
 }
 
@@ -214,7 +214,7 @@ static filch_status add_reflect(const fl_qr *qr, size_t k, filch_graph *graph)
                                      FILCH_W(qr->triangles, 0, k % RING),
                                      FILCH_R(qr->identity, 0, 0),
                                      fl_dense_scratch(qr->dense, args.order, args.order)};
-    return fl_dense_add(qr->dense, graph, FL_DENSE_REFLECT, args, accesses, 6,
+    return fl_dense_add(qr->dense, graph, qr->dense->codelets[FL_DENSE_REFLECT], args, accesses, 6,
                         fl_columns_owner(&qr->a, k));
 }
 
@@ -228,7 +228,7 @@ static filch_status add_apply(const fl_qr *qr, size_t k, int op, const fl_column
                                      FILCH_R(qr->triangles, 0, k % RING), FILCH_RW(c->data, 0, j),
                                      fl_dense_scratch(qr->dense, args.order, width),
                                      fl_dense_scratch(qr->dense, args.order, width)};
-    return fl_dense_add(qr->dense, graph, FL_DENSE_APPLY, args, accesses, 5,
+    return fl_dense_add(qr->dense, graph, qr->dense->codelets[FL_DENSE_APPLY], args, accesses, 5,
                         fl_columns_owner(c, j));
 }
 

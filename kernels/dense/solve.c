@@ -95,7 +95,7 @@ filch_status fl_dense_add_step(const fl_dense *dense, const fl_step *step, filch
         accesses[count++] = (filch_access)FILCH_R(step->inverses, 0, step->at);
         accesses[count++] = fl_dense_scratch(dense, step->order, fl_columns_width(b, step->to));
     }
-    return fl_dense_add(dense, graph, FL_DENSE_STEP, args, accesses, count,
+    return fl_dense_add(dense, graph, dense->codelets[FL_DENSE_STEP], args, accesses, count,
                         fl_columns_owner(b, step->to));
 }
 

@@ -47,6 +47,27 @@ static void must(int result)
     assert_int_equal(result, 0);
 }
 
+/* What kernels/dense/exchange.cu does. */
+static int exchange(const filch_call *call)
+{
+    const filch_view *a = &call->views[0], *pivots = &call->views[1];
+    const int first = 1, step = 1;
+    int cols = (int)a->cols, ld = (int)a->ld, last = (int)pivots->rows;
+    if (a->element == sizeof(double))
+        host.d.laswp(&cols, (double *)a->ptr + pivots->row, &ld, &first, &last, pivots->ptr, &step);
+    else
+        host.s.laswp(&cols, (float *)a->ptr + pivots->row, &ld, &first, &last, pivots->ptr, &step);
+    return 0;
+}
+
+static void set_compiler(bool is_there)
+{
+    (void)setenv("FILCH_NVRTC", is_there ? FL_NVRTC_KERNELS : "/nonexistent/libnvrtc.so", 1);
+    (void)setenv("FILCH_CACHE_DIR", "off", 1);
+    fakecuda_register_filch("fl_exchange_f64", exchange, 2, false, 40);
+    fakecuda_register_filch("fl_exchange_f32", exchange, 2, false, 40);
+}
+
 static void begin(bed *b, const char *config, const char *devices, size_t element)
 {
     filch_runtime_desc desc = FILCH_RUNTIME_DESC_INIT;
@@ -379,10 +400,15 @@ static void factor_qr(const bed *b, size_t rows, size_t cols, shape kind)
 static const struct {
     const char *config;
     const char *devices;
+    bool has_compiler;
 } places[] = {
-    {"{\"devices\": [{}]}", "host:2"},           {"{\"devices\": [{}]}", "cuda:0"},
-    {"{\"devices\": [{\"count\": 2}]}", "cuda"}, {"{\"devices\": [{}]}", "cuda:0/88+24"},
-    {"{\"devices\": [{}]}", "cuda:0,host:1"},
+    {"{\"devices\": [{}]}", "host:2", false},
+    {"{\"devices\": [{}]}", "cuda:0", false},
+    {"{\"devices\": [{}]}", "cuda:0", true},
+    {"{\"devices\": [{\"count\": 2}]}", "cuda", true},
+    {"{\"devices\": [{}]}", "cuda:0/88+24", true},
+    {"{\"devices\": [{}]}", "cuda:0,host:1", true},
+    {"{\"devices\": [{}]}", "cuda:0,host:1", false},
 };
 #define PLACES (sizeof places / sizeof *places)
 
@@ -396,6 +422,7 @@ static void factor_all(void (*factor)(const bed *b, size_t rows, size_t cols, sh
     for (size_t p = 0; p < PLACES; p++)
         for (size_t element = sizeof(float); element <= sizeof(double); element *= 2) {
             bed b;
+            set_compiler(places[p].has_compiler);
             begin(&b, places[p].config, places[p].devices, element);
             for (size_t s = 0; s < SHAPES; s++)
                 if (p < 2 || s >= SHAPES / 2)
@@ -424,6 +451,7 @@ static void systems_are_solved(void **state)
     for (size_t p = 0; p < PLACES; p++)
         for (size_t element = sizeof(float); element <= sizeof(double); element *= 2) {
             bed b;
+            set_compiler(places[p].has_compiler);
             begin(&b, places[p].config, places[p].devices, element);
             for (size_t n = 1; n < 150; n += 48) {
                 solve_lu(&b, n, FL_VENDOR_OP_N);
@@ -465,6 +493,21 @@ static void a_graph_runs_again(void **state)
     end(&b);
 }
 
+/* One kernel exchanges the rows of a block column, where there is a compiler. */
+static void rows_are_exchanged_at_once(void **state)
+{
+    (void)state;
+    for (int has_compiler = 0; has_compiler < 2; has_compiler++) {
+        bed b;
+        set_compiler(has_compiler != 0);
+        begin(&b, places[1].config, places[1].devices, sizeof(double));
+        factor_lu(&b, 100, 100, PERMUTED);
+        assert_true((fakecuda_count("cuLaunchKernel") > 0) == (has_compiler != 0));
+        assert_true((fakecuda_count("cusolverDnDlaswp") > 0) == (has_compiler == 0));
+        end(&b);
+    }
+}
+
 static void failures_are_told(void **state)
 {
     static const struct {
@@ -481,6 +524,7 @@ static void failures_are_told(void **state)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         bed b;
         filch_error error = FILCH_ERROR_INIT;
+        set_compiler(false);
         begin(&b, places[1].config, places[1].devices, sizeof(double));
         matrix a = take(&b, 100, 100), tau = take(&b, 100, 1);
         fl_lu *lu = NULL;
@@ -508,9 +552,9 @@ static void failures_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lu_is_as_lapack_s),  cmocka_unit_test(qr_is_as_lapack_s),
-        cmocka_unit_test(systems_are_solved), cmocka_unit_test(a_graph_runs_again),
-        cmocka_unit_test(failures_are_told),
+        cmocka_unit_test(lu_is_as_lapack_s),          cmocka_unit_test(qr_is_as_lapack_s),
+        cmocka_unit_test(systems_are_solved),         cmocka_unit_test(a_graph_runs_again),
+        cmocka_unit_test(rows_are_exchanged_at_once), cmocka_unit_test(failures_are_told),
     };
     if (dlopen("libcublas.so.13", RTLD_NOW) == NULL)
         return 77;

@@ -27,4 +27,9 @@ if(CMAKE_CXX_COMPILER AND NOT FILCH_SANITIZE)
     target_compile_options(test_unit_kernels_emulated PRIVATE -ffp-contract=off
         "$<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>")
     filch_test(kernels-emulated unit 240 test_unit_kernels_emulated)
+    add_executable(test_unit_exchange_emulated ${kernels}/test_exchange.cpp)
+    target_link_libraries(test_unit_exchange_emulated PRIVATE filch_flags)
+    target_include_directories(test_unit_exchange_emulated PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
+                               ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/emulated)
+    filch_test(exchange-emulated unit 120 test_unit_exchange_emulated)
 endif()
