@@ -213,7 +213,7 @@ filch_status fl_works_run(fl_works *works, uint64_t tile, const fl_works_hold *h
                  .tile = choose_tile(call, tile),
                  .error = error};
     fl_operands_open(&w.operands, works->tiles.runtime, call, hold != NULL);
-    fl_tile_graph_open(&w.graph, &works->tiles, call->is_single);
+    fl_tile_graph_open(&w.graph, &works->tiles, call->is_single, call->routine > FL_BLAS_SYRK);
     filch_status status = runs[call->routine](&w);
     fl_work_end(&w);
     return status;

@@ -109,10 +109,10 @@ filch_status fl_tiles_open(fl_tiles *tiles, filch_runtime *runtime, fl_vendor *v
     return status;
 }
 
-void fl_tile_graph_open(fl_tile_graph *g, const fl_tiles *tiles, bool is_single)
+void fl_tile_graph_open(fl_tile_graph *g, const fl_tiles *tiles, bool is_single, bool is_ranked)
 {
     filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
-    desc.priorities = FILCH_PRIORITIES_CALLER;
+    desc.priorities = is_ranked ? FILCH_PRIORITIES_RANK : FILCH_PRIORITIES_CALLER;
     *g = (fl_tile_graph){.tiles = tiles, .is_single = is_single};
     g->status = filch_graph_create(tiles->runtime, &desc, &g->graph);
 }

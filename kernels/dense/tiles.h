@@ -43,7 +43,8 @@ typedef struct fl_tile_graph {
     filch_status status;
 } fl_tile_graph;
 
-void fl_tile_graph_open(fl_tile_graph *g, const fl_tiles *tiles, bool is_single);
+/* Ranked tasks run by what waits for them; those of products, by priority. */
+void fl_tile_graph_open(fl_tile_graph *g, const fl_tiles *tiles, bool is_single, bool is_ranked);
 /* Null graphs are allowed. */
 void fl_tile_graph_close(fl_tile_graph *g);
 void fl_tile_add(fl_tile_graph *g, fl_tile_op op, const fl_vendor_form *form,
