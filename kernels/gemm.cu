@@ -42,6 +42,7 @@ __device__ inline bool is_small(const filch_view &c)
         filch_gemm_##suffix(filch_view a, filch_view b, filch_view c, gemm_args args)              \
     {                                                                                              \
         __shared__ __align__(16) unsigned char shared[SHARED_BYTES];                               \
+        filch_wait();                                                                              \
         if (is_small(c))                                                                           \
             gemm_block<T, 64, 64, 128 / sizeof(T)>(a, b, c, args, (T *)shared);                    \
         else                                                                                       \

@@ -6,39 +6,40 @@
 /* No fused operations: the same bits as on the host. */
 #define EXACT "--fmad=false"
 
-#define CUDA(text, kernel, flags, shape_fn)                                                       \
+/* waiting: the kernel calls filch_wait() first. */
+#define CUDA(text, kernel, flags, shape_fn, waiting)                                              \
     &(const filch_cuda_desc)                                                                      \
     {                                                                                             \
         .size = sizeof(filch_cuda_desc), .source = (text), .entry = (kernel), .options = (flags), \
-        .shape_of = (shape_fn)                                                                    \
+        .shape_of = (shape_fn), .waits = (waiting)                                                \
     }
 
-#define ENTRY(kernel, suffix, file, views, args, flags, batch, work_fn)                 \
+#define ENTRY(kernel, suffix, file, views, args, flags, batch, work_fn, waiting)        \
     {                                                                                   \
         .name = #kernel "_" #suffix, .host = fl_##kernel##_##suffix, .work = (work_fn), \
         .cuda = CUDA(fl_text_##file, "filch_" #kernel "_" #suffix, flags,               \
-                     fl_##kernel##_shape_##suffix),                                     \
+                     fl_##kernel##_shape_##suffix, waiting),                            \
         .view_count = (views), .arg_size = (args), .is_batch = (batch)                  \
     }
 
-#define TASK(kernel, views, args)                                         \
-    ENTRY(kernel, f64, kernel, views, args, NULL, 0, fl_##kernel##_work), \
-        ENTRY(kernel, f32, kernel, views, args, NULL, 0, fl_##kernel##_work)
+#define TASK(kernel, views, args, waiting)                                         \
+    ENTRY(kernel, f64, kernel, views, args, NULL, 0, fl_##kernel##_work, waiting), \
+        ENTRY(kernel, f32, kernel, views, args, NULL, 0, fl_##kernel##_work, waiting)
 
-#define BATCH(kernel, file, views, args, flags)            \
-    ENTRY(kernel, f64, file, views, args, flags, 1, NULL), \
-        ENTRY(kernel, f32, file, views, args, flags, 1, NULL)
+#define BATCH(kernel, file, views, args, flags)               \
+    ENTRY(kernel, f64, file, views, args, flags, 1, NULL, 0), \
+        ENTRY(kernel, f32, file, views, args, flags, 1, NULL, 0)
 
 static const filch_kernel kernels[] = {
-    TASK(gemm, 3, sizeof(filch_gemm_args)),
-    TASK(syrk, 2, sizeof(filch_syrk_args)),
-    TASK(trsm, 2, 0),
-    TASK(potrf, 2, 0),
-    TASK(potrf_trtri, 3, 0),
+    TASK(gemm, 3, sizeof(filch_gemm_args), 1),
+    TASK(syrk, 2, sizeof(filch_syrk_args), 1),
+    TASK(trsm, 2, 0, 1),
+    TASK(potrf, 2, 0, 0),
+    TASK(potrf_trtri, 3, 0, 0),
     {
         .name = "mandelbrot",
         .host = fl_mandelbrot,
-        .cuda = CUDA(fl_text_mandelbrot, "filch_mandelbrot", EXACT, fl_mandelbrot_shape),
+        .cuda = CUDA(fl_text_mandelbrot, "filch_mandelbrot", EXACT, fl_mandelbrot_shape, 0),
         .view_count = 1,
         .arg_size = sizeof(filch_mandelbrot_args),
         .is_batch = 1,

@@ -39,6 +39,7 @@ __device__ void syrk_block(const filch_view &a, const filch_view &c, const syrk_
         filch_syrk_##suffix(filch_view a, filch_view c, syrk_args args)                            \
     {                                                                                              \
         __shared__ __align__(16) unsigned char shared[SHARED_BYTES];                               \
+        filch_wait();                                                                              \
         if (gridDim.x == (c.rows + 63) / 64)                                                       \
             syrk_block<T, 64, 128 / sizeof(T)>(a, c, args, (T *)shared);                           \
         else                                                                                       \

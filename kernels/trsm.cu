@@ -41,6 +41,7 @@ __device__ void trsm_block(const filch_view &l, const filch_view &a, diagonal<T>
     {                                                                                              \
         __shared__ __align__(16) T shared[STAGES * (ROWS + PANEL) * 16];                           \
         __shared__ diagonal<T> d;                                                                  \
+        filch_wait();                                                                              \
         trsm_block<T>(l, a, d, shared);                                                            \
     }
 
