@@ -55,8 +55,10 @@ static bool is_worth(const fl_blas_call *call)
     double gain = fl_rates_next(call) - fl_rates_filch(call);
     if (settings->is_fixed || (gain > 0 && fl_loader_is_started()))
         return true;
-    if (gain <= 0)
+    if (gain <= 0) {
+        fl_rates_fade(call);
         return false;
+    }
     double missed = atomic_load_explicit(&missed_s, memory_order_relaxed) + gain;
     atomic_store_explicit(&missed_s, missed, memory_order_relaxed);
     return missed >= settings->start_s;

@@ -12,6 +12,8 @@
 double fl_rates_filch(const fl_blas_call *call);
 double fl_rates_next(const fl_blas_call *call);
 void fl_rates_note_filch(const fl_blas_call *call, double seconds);
+/* The call goes to the next BLAS because filch is predicted to be slower. */
+void fl_rates_fade(const fl_blas_call *call);
 void fl_rates_note_next(const fl_blas_call *call, double seconds);
 
 #endif

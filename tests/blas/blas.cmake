@@ -20,6 +20,10 @@ foreach(target IN ITEMS blas_client blas_crowd blas_idle blas_wide blas_time)
     target_link_libraries(${target} PRIVATE filch_flags PkgConfig::openblas PkgConfig::blas_lapacke
                           Threads::Threads m ${CMAKE_DL_LIBS})
 endforeach()
+# The same program with the drop-in linked before its BLAS.
+add_executable(blas_linked ${sources})
+target_link_libraries(blas_linked PRIVATE filch_flags filch_blas PkgConfig::openblas
+                      PkgConfig::blas_lapacke m)
 add_executable(blas_alone ${blas}/alone.c)
 target_link_libraries(blas_alone PRIVATE filch_flags filch_blas m)
 
@@ -53,6 +57,7 @@ filch_blas_test(no_device 60 COMMAND ${through} - $<TARGET_FILE:blas_client>
                 ENVIRONMENT FILCH_BLAS_LEAST_FLOPS=0 FILCH_BLAS_DEVICES=cuda:77)
 filch_blas_test(host 60 COMMAND ${through} ${routines} $<TARGET_FILE:blas_client>
                 ENVIRONMENT ${on_host})
+filch_blas_test(linked 60 COMMAND blas_linked --sizes 9,50 ENVIRONMENT ${on_host})
 filch_blas_test(fake 120 COMMAND ${through} ${routines} $<TARGET_FILE:blas_client>
                 ENVIRONMENT ${on_fake})
 filch_blas_test(both 120 COMMAND ${through} ${routines} $<TARGET_FILE:blas_client> --sizes 9,50

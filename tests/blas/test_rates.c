@@ -43,11 +43,31 @@ static void times_replace_guesses(void **state)
     fl_rates_note_next(&call, 2);
     assert_true(fabs(fl_rates_next(&call) - 2) < 1e-9);
     assert_true(fabs(fl_rates_next(&other) - 0.25) < 1e-9);
+    double guess = fl_rates_filch(&other);
+    fl_rates_note_filch(&call, 100 * fl_rates_filch(&call));
+    assert_true(fl_rates_filch(&other) == guess); /* the first is not counted */
     fl_rates_note_filch(&call, 8 * fl_rates_filch(&call));
     double slow = fl_rates_filch(&other);
+    assert_true(fabs(slow / guess - 8) < 1e-9);
     fl_rates_note_filch(&call, 0.125 * fl_rates_filch(&call));
     /* A new time counts a quarter. */
     assert_true(fabs(fl_rates_filch(&other) / slow - (0.75 + 0.25 * 0.125)) < 1e-9);
+}
+
+/* A call that was slow once, for whatever reason, is tried again. */
+static void factors_fade(void **state)
+{
+    fl_blas_call call = product(6000);
+    int refused = 0;
+    (void)state;
+    call.routine = FL_BLAS_SYMM;
+    call.side = 'L';
+    fl_rates_note_next(&call, 1);
+    fl_rates_note_filch(&call, 1);
+    fl_rates_note_filch(&call, 20);
+    for (; fl_rates_filch(&call) > fl_rates_next(&call) && refused < 1000; refused++)
+        fl_rates_fade(&call);
+    assert_in_range(refused, 250, 350);
 }
 
 static void routines_and_precisions_are_apart(void **state)
@@ -76,9 +96,9 @@ static void calls_have_flops_and_bytes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(guesses_favour_large_calls),
-                                       cmocka_unit_test(times_replace_guesses),
-                                       cmocka_unit_test(routines_and_precisions_are_apart),
-                                       cmocka_unit_test(calls_have_flops_and_bytes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(guesses_favour_large_calls), cmocka_unit_test(times_replace_guesses),
+        cmocka_unit_test(factors_fade), cmocka_unit_test(routines_and_precisions_are_apart),
+        cmocka_unit_test(calls_have_flops_and_bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
