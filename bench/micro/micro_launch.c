@@ -25,6 +25,7 @@ enum params { NONE, POINTER, PACKED, VIEW, THREE_VIEWS, PARAMS };
 /* How a kernel follows another. */
 enum way {
     FULL,   /* when it has ended */
+    SHARED, /* the same, where it may ask for all shared memory of a block, and asks for none */
     NEW,    /* the same, compiled for newer GPUs alone */
     INSIDE, /* it waits inside for its end */
     EARLY,  /* and the other lets it begin at once */
@@ -65,6 +66,10 @@ static const launch_case cases[] = {
     {"chain of 1000, 168 bytes", GRAPH, PACKED, FULL, 1000, 1, 0},
     {"chain of 1000, a view", GRAPH, VIEW, FULL, 1000, 1, 0},
     {"chain of 1000, three views", GRAPH, THREE_VIEWS, FULL, 1000, 1, 0},
+    {"stream, shared memory permitted", STREAM, NONE, SHARED, 1, 1, 0},
+    {"chain of 1000, shared memory permitted", GRAPH, NONE, SHARED, 1000, 1, 0},
+    {"8 chains of 512, shared memory permitted", GRAPH, NONE, SHARED, 4096, 8, 0},
+    {"batch of 32, shared memory permitted", BATCH, NONE, SHARED, 32, 1, 0},
     {"chain of 1000, newer code", GRAPH, NONE, NEW, 1000, 1, 0},
     {"chain of 1000, waiting inside", GRAPH, NONE, INSIDE, 1000, 1, 0},
     {"chain of 1000, early", GRAPH, NONE, EARLY, 1000, 1, 0},
@@ -118,14 +123,14 @@ static const launch_case cases[] = {
     ENTRY(prefix "three_views", BYTES("a", "56") ", " BYTES("b", "56") ", " BYTES("c", "56"), body)
 
 static const char full_kernels[] =
-    ".version 6.3\n.target sm_75\n.address_size 64\n" ENTRIES("", "");
+    ".version 6.3\n.target sm_75\n.address_size 64\n" ENTRIES("", "") ENTRIES("shared_", "");
 static const char early_kernels[] =
     ".version 7.8\n.target sm_90\n.address_size 64\n" ENTRIES("new_", "")
         ENTRIES("inside_", "    griddepcontrol.wait;\n")
             ENTRIES("early_", "    griddepcontrol.launch_dependents;\n    griddepcontrol.wait;\n");
 
 static const char *const prefixes[WAYS] = {
-    [FULL] = "", [NEW] = "new_", [INSIDE] = "inside_", [EARLY] = "early_"};
+    [FULL] = "", [SHARED] = "shared_", [NEW] = "new_", [INSIDE] = "inside_", [EARLY] = "early_"};
 static const char *const suffixes[PARAMS] = {[NONE] = "none",
                                              [POINTER] = "pointer",
                                              [PACKED] = "packed",
@@ -378,6 +383,18 @@ static filch_status load(bed *b, int module, const char *image, enum way first, 
     return status;
 }
 
+static filch_status permit(const bed *b, filch_error *error)
+{
+    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
+    int most = 0;
+    CUresult result = api->cuDeviceGetAttribute(
+        &most, FL_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, b->gpu.device);
+    for (int p = 0; p < PARAMS && result == FL_CUDA_SUCCESS; p++)
+        result = api->cuFuncSetAttribute(b->functions[SHARED][p],
+                                         FL_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most);
+    return asked(b, result, "cuFuncSetAttribute", error);
+}
+
 static filch_status open_bed(bed *b, filch_error *error)
 {
     const fl_cuda_api *api = bench_gpu_api(&b->gpu);
@@ -391,7 +408,9 @@ static filch_status open_bed(bed *b, filch_error *error)
         status = asked(b, api->cuStreamCreate(&b->stream, FL_CU_STREAM_NON_BLOCKING),
                        "cuStreamCreate", error);
     if (status == FILCH_OK)
-        status = load(b, 0, full_kernels, FULL, FULL, error);
+        status = load(b, 0, full_kernels, FULL, SHARED, error);
+    if (status == FILCH_OK)
+        status = permit(b, error);
     if (status == FILCH_OK && major >= EARLY_MAJOR && bench_gpu_driver(&b->gpu) >= EARLY_DRIVER)
         status = load(b, 1, early_kernels, NEW, EARLY, error);
     return status;

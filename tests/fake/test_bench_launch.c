@@ -24,7 +24,7 @@ static int run_nothing(void **params, const fakecuda_geometry *geometry)
 
 static void know_kernels(void)
 {
-    static const char *const ways[] = {"", "new_", "inside_", "early_"};
+    static const char *const ways[] = {"", "shared_", "new_", "inside_", "early_"};
     static const char *const params[] = {"none", "pointer", "packed", "view", "three_views"};
     char name[MICRO_NAME];
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
