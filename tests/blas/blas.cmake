@@ -30,8 +30,10 @@ target_link_libraries(blas_alone PRIVATE filch_flags filch_blas m)
 # Everything goes to filch, and in many tiles: on cores of the host, or on two GPUs of the fake driver.
 set(all FILCH_BLAS_LEAST_FLOPS=0 FILCH_BLAS_TILE=16)
 set(on_host ${all} FILCH_BLAS_DEVICES=host:2)
-set(on_fake ${all} FILCH_BLAS_DEVICES=cuda LD_LIBRARY_PATH=${fakecuda_out})
-set(on_both ${all} FILCH_BLAS_DEVICES=cuda,host:1 LD_LIBRARY_PATH=${fakecuda_out})
+# Nothing is compiled: the fake driver has no twins of what a real NVRTC makes.
+set(fake LD_LIBRARY_PATH=${fakecuda_out} FILCH_NVRTC=/nonexistent/libnvrtc.so FILCH_CACHE_DIR=off)
+set(on_fake ${all} FILCH_BLAS_DEVICES=cuda ${fake})
+set(on_both ${all} FILCH_BLAS_DEVICES=cuda,host:1 ${fake})
 
 # filch_blas_test(NAME SECONDS COMMAND ... ENVIRONMENT ...): the environment beside that of all.
 function(filch_blas_test name seconds)

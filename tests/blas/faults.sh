@@ -21,13 +21,11 @@ one()
     }
 }
 
-for nth in 1 40; do
-    one "\"call\": \"cublasDgemm\", \"nth\": $nth" gemm
-    one "\"call\": \"cublasDtrsm\", \"nth\": $nth" trsm
-    one "\"call\": \"cublasDtrmm\", \"nth\": $nth" trmm
-    one "\"call\": \"cusolverDnDpotrf\", \"nth\": $nth" potrf posv
-    one "\"call\": \"cusolverDnDgetrf\", \"nth\": $nth" getrf gesv
-done
+one '"call": "cublasDgemm", "nth": 40' gemm trmm
+one '"call": "cublasDtrsm", "nth": 1' trsm
+one '"call": "cublasDtrmm", "nth": 9' trmm
+one '"call": "cusolverDnDpotrf", "nth": 2' potrf posv
+one '"call": "cusolverDnDgetrf", "nth": 2' getrf gesv
 # Both GPUs are lost: 719 is a launch that failed, and all that follows fails.
 one '"call": "cublasDgemm", "nth": 20, "count": 0, "result": 719, "sticky": true' gemm
 one '"call": "cuMemcpyDtoHAsync", "nth": 20, "count": 0, "result": 719, "sticky": true' gemm trsm potrf

@@ -28,6 +28,15 @@ for library in filch filch_system; do
 done
 [ -z "$(find "$prefix" -name '*.a')" ]
 
+# The drop-in BLAS finds its parts where they are installed.
+for library in filch_blas filch_blas64 filch_blas_engine; do
+    [ -f "$prefix/$libdir/lib$library.so" ]
+    if readelf -d "$prefix/$libdir/lib$library.so" | grep -E 'RPATH|RUNPATH|blas\.so\.|lapack|libstdc'; then
+        exit 1
+    fi
+done
+"$prefix/bin/filch-run" sh -c 'grep -q libfilch_blas.so /proc/$$/maps'
+
 echo "== find_package"
 cmake -S tests/embed/consumer -B "$scratch/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$scratch/cmake.log"
 cmake --build "$scratch/cmake"
