@@ -84,8 +84,9 @@ static double difference(size_t n, const double (*a)[SIGNS], const double (*b)[S
 static double largest_row(size_t n, const double *a)
 {
     double *sums = calloc(n, sizeof *sums), most = NAN;
-    for (size_t k = 0; sums && k < n * n; k++)
-        sums[k % n] += fabs(a[k]);
+    for (size_t j = 0; sums && j < n; j++)
+        for (size_t i = 0; i < n; i++)
+            sums[i] += fabs(a[i + j * n]);
     for (size_t i = 0; sums && i < n; i++)
         most = fmax(most, sums[i]);
     free(sums);
