@@ -35,7 +35,7 @@ static const filch_kernel kernels[] = {
     TASK(syrk, 2, sizeof(filch_syrk_args), 1),
     TASK(trsm, 2, 0, 1),
     TASK(potrf, 2, 0, 0),
-    TASK(potrf_trtri, 3, 0, 0),
+    TASK(potrf_trtri, 3, sizeof(filch_potrf_trtri_args), 0),
     {
         .name = "mandelbrot",
         .host = fl_mandelbrot,

@@ -4,18 +4,23 @@
 #include <math.h>
 #include <string.h>
 
-/* A block of potrf_trtri.cu's workspace in shared memory: three stages of two pieces of 64 x 32,
- * three blocks of 64 columns of 68 elements, two of 32 columns of 36, eight times 32 rows of four
- * elements and ten more, and two words. */
-#define SHARED_ELEMENTS (3 * 2 * 64 * 32 + 3 * 64 * 68 + 2 * 32 * 36 + 8 * 32 * 4 + 8 * 10)
+/* What a block of potrf_trtri.cu has in shared memory: two stages of two pieces of 64 x 32, four
+ * blocks of 64 columns of 68 elements, two of 32 columns of 36, and two words. */
+#define SHARED_ELEMENTS (2 * 2 * 64 * 32 + 4 * 64 * 68 + 2 * 32 * 36)
+
+static bool inverts(const filch_call *call)
+{
+    return call->args && ((const filch_potrf_trtri_args *)call->args)->inverts;
+}
 
 static bool fits(const filch_call *call, uint64_t element)
 {
-    if (call->view_count != 3)
+    if (call->view_count != 3 || !call->args)
         return false;
     const filch_view *a = &call->views[0], *state = &call->views[1], *w = &call->views[2];
+    uint64_t cols = inverts(call) ? a->rows : a->rows < 64 ? a->rows : 64;
     return fl_is_matrix(a, element) && fl_is_matrix(w, element) && a->rows == a->cols &&
-           w->rows >= a->rows && w->cols >= a->cols && state->element == sizeof(int32_t) &&
+           w->rows >= a->rows && w->cols >= cols && state->element == sizeof(int32_t) &&
            state->cols >= 1 && state->rows >= FILCH_POTRF_TRTRI_STATE(a->rows);
 }
 
@@ -37,7 +42,7 @@ double fl_potrf_trtri_work(const filch_call *call)
     if (call->view_count != 3)
         return 0;
     double n = (double)call->views[0].rows;
-    return 2 * n * n * n / 3 + n * n;
+    return (inverts(call) ? 2 : 1) * (n * n * n / 3 + n * n / 2);
 }
 
 /* Products in a partial sum: its error grows with their number, as that of the whole sum does with
@@ -92,7 +97,7 @@ double fl_potrf_trtri_work(const filch_call *call)
         if (*info != 0)                                                                          \
             return *info;                                                                        \
         *info = factor_##suffix(&call->views[0]);                                                \
-        if (*info == 0)                                                                          \
+        if (*info == 0 && inverts(call))                                                         \
             invert_##suffix(&call->views[0], &call->views[2]);                                   \
         return *info;                                                                            \
     }                                                                                            \

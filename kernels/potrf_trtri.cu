@@ -11,7 +11,7 @@
  *     lead r       solves for (r, r-2), and updates (r, r-1) and (r, r) by the columns before r-1
  *                  that are left, so that the chain finds both ready
  *     tile i, j    solves for (i, j), i > j + 2
- *     inverse i, j solves for block (i, j) of W, j <= i
+ *     inverse i, j solves for block (i, j) of W, j <= i; left out where W is not wanted
  *
  * A task adds up products of final blocks for as far as they are there, which are nearly all when
  * it begins, and waits for the others one by one: left-looking, so that nearly every block is read
@@ -20,7 +20,7 @@
  * multicore processors", Concurrency 22(1), 2010). */
 #include "filch/kernel.h"
 
-constexpr int BLOCK = 64, HALF = 32, BK = 32;
+constexpr int BLOCK = 64, HALF = 32, BK = 32, BUFFERS = 2;
 /* Between columns of a block in shared memory: fragments of doubles then meet all banks. */
 constexpr int ROW = BLOCK + 4, HALF_ROW = HALF + 4;
 /* Columns before its own that a lead updates by itself. */
@@ -30,6 +30,12 @@ constexpr int AHEAD = 3;
 enum { INFO, TICKET, LEFT, STOP, COUNTERS };
 
 constexpr unsigned NONE = ~0u;
+
+/* The layout of filch/kernels.h's filch_potrf_trtri_args. */
+struct potrf_trtri_args {
+    bool inverts;
+    unsigned reserved;
+};
 
 /* Acquire: what the word's writer, and the threads that it had met, wrote before is seen. */
 __device__ inline unsigned word_acquire(const unsigned *word)
@@ -105,13 +111,18 @@ template <typename T> struct corner {
 };
 
 template <typename T> struct workspace {
-    T stage[STAGES * 2 * BLOCK * BK]; /* of products; also two blocks */
-    T factor[BLOCK][ROW];             /* a diagonal block of L, by columns */
-    T target[BLOCK][ROW];             /* what is solved for, by columns */
-    T other[BLOCK][ROW];
+    union {
+        T stage[BUFFERS * 2 * BLOCK * BK]; /* of products */
+        struct {
+            /* A row's elements of four columns, rows beyond the half being anything. */
+            T four[HALF / 4][2 * HALF][4];
+            corner<T> corners[HALF / 4];
+        } chain;
+    };
+    T factor[BLOCK][ROW]; /* a diagonal block of L, by columns */
+    T target[BLOCK][ROW]; /* what is solved for, by columns */
+    T beside[BLOCK][ROW], last[BLOCK][ROW];
     T inverse[2][HALF][HALF_ROW]; /* of the factor's diagonal halves, by columns */
-    T four[HALF / 4][HALF][4];    /* a row's elements of four columns */
-    corner<T> corners[HALF / 4];
     unsigned seen;
     int bad;
 };
@@ -131,6 +142,7 @@ template <typename T> struct problem {
     unsigned *ready;   /* whether the chain may take a row's last two blocks */
     unsigned *ahead;   /* updates of a row's last three blocks that are done */
     int n, blocks;
+    bool inverts;
 
     __device__ static workspace<T> &space()
     {
@@ -147,22 +159,25 @@ template <typename T> struct problem {
         return (T *)x.ptr + (unsigned long long)j * BLOCK * x.ld + (unsigned long long)i * BLOCK;
     }
 
-    /* Until both words have reached `least`. The lesser of both; 0 if the launch was stopped. */
+    /* Until the word has reached `least`: its value; 0 if the launch was stopped. */
+    __device__ unsigned poll(const unsigned *word, unsigned least) const
+    {
+        for (unsigned k = 1;; k++) {
+            unsigned value = word_acquire(word);
+            if (value >= least)
+                return value;
+            if (k % 8 == 0 && word_acquire(&state[STOP]) != 0)
+                return 0;
+        }
+    }
+
+    /* Until both have: the lesser of both. */
     __device__ unsigned await(const unsigned *one, const unsigned *other, unsigned least)
     {
         if (threadIdx.x == 0) {
-            unsigned lesser;
-            for (;;) {
-                unsigned x = word_acquire(one), y = word_acquire(other);
-                lesser = x < y ? x : y;
-                if (lesser >= least)
-                    break;
-                if (word_acquire(&state[STOP]) != 0) {
-                    lesser = 0;
-                    break;
-                }
-            }
-            space().seen = lesser;
+            unsigned x = poll(one, least);
+            unsigned y = x == 0 || one == other ? x : poll(other, least);
+            space().seen = x < y ? x : y;
         }
         __syncthreads();
         unsigned lesser = space().seen;
@@ -179,7 +194,7 @@ template <typename T> struct problem {
             word_release(word, value);
     }
 
-    using sums = product<T, BLOCK, BLOCK, BK>;
+    using sums = product<T, BLOCK, BLOCK, BK, BUFFERS>;
 
     /* Adds L(i, from .. to) L(j, from .. to)'. False: stopped. */
     __device__ bool add_outer(sums &p, int i, int j, int from, int to)
@@ -245,21 +260,41 @@ template <typename T> struct problem {
         __syncthreads();
     }
 
+    /* Where W has room for a diagonal block's inverses. */
+    __device__ T *inverses(int j) const
+    {
+        return at(w, j, inverts ? j : 0);
+    }
+
+    /* to := 32 x 32 elements, of which m x width are there. */
+    template <int Step>
+    __device__ void copy_half(T *to, const T *from, unsigned long long ld, int m, int width)
+    {
+        constexpr int wide = 16 / (int)sizeof(T), across = HALF / wide;
+        int thread = (int)threadIdx.x;
+        if (is_wide(from, ld)) {
+            int r = thread % across * wide;
+            for (int c = thread / across; c < HALF; c += THREADS / across)
+                copy_wide(to + c * Step + r, from + (unsigned long long)c * ld + r,
+                          c < width ? m - r : 0);
+        } else {
+            int r = thread % HALF;
+            for (int c = thread / HALF; c < HALF; c += THREADS / HALF)
+                copy_to_shared(to + c * Step + r, from + (unsigned long long)c * ld + r,
+                               c < width && r < m);
+        }
+    }
+
     /* What solutions take of the factor: its lower left half, and the inverses of the halves on its
      * diagonal, which the chain leaves in W. */
     __device__ __noinline__ void load_factor(int j)
     {
-        int r = (int)threadIdx.x % HALF, m = size(j);
-        const T *l = at(a, j, j) + HALF, *v = at(w, j, j);
-        for (int c = (int)threadIdx.x / HALF; c < HALF; c += THREADS / HALF) {
-            copy_to_shared(&space().factor[c][HALF + r], l + (unsigned long long)c * a.ld + r,
-                           HALF + r < m);
-            copy_to_shared(&space().inverse[0][c][r], v + (unsigned long long)c * w.ld + r,
-                           r < m && c < m);
-            copy_to_shared(&space().inverse[1][c][r],
-                           v + (unsigned long long)(HALF + c) * w.ld + HALF + r,
-                           HALF + r < m && HALF + c < m);
-        }
+        int m = size(j);
+        const T *v = inverses(j);
+        copy_half<ROW>(&space().factor[0][HALF], at(a, j, j) + HALF, a.ld, m - HALF, m);
+        copy_half<HALF_ROW>(&space().inverse[0][0][0], v, w.ld, m, m);
+        copy_half<HALF_ROW>(&space().inverse[1][0][0], v + HALF * w.ld + HALF, w.ld, m - HALF,
+                            m - HALF);
         copies_commit();
         arrive();
     }
@@ -270,7 +305,7 @@ template <typename T> struct problem {
      * between. */
     template <int Rows> __device__ void update_half(T (*y)[ROW], int first)
     {
-        product<T, Rows, HALF, BK> p;
+        product<T, Rows, HALF, BK, BUFFERS> p;
         p.template multiply<HALF, layout, layout>(&y[0][first], &space().factor[0][HALF]);
         p.each([&](int r, int c, T sum) { y[HALF + c][first + r] -= sum; });
         __syncthreads();
@@ -280,7 +315,7 @@ template <typename T> struct problem {
     __device__ void solve_half(int half)
     {
         T(*x)[ROW] = space().target + half * HALF;
-        product<T, BLOCK, HALF, BK> p;
+        product<T, BLOCK, HALF, BK, BUFFERS> p;
         p.template multiply<HALF, layout, stepped<HALF_ROW>>(&x[0][0],
                                                              &space().inverse[half][0][0]);
         __syncthreads();
@@ -296,23 +331,53 @@ template <typename T> struct problem {
         solve_half(1);
     }
 
-    /* The roots' reciprocals of the next two pivots, given the block x y; y z; how many are
-     * positive. */
-    __device__ static int roots(T x, T y, T z, T &r1, T &r2)
+    /* The roots' reciprocals of the next two pivots, given the block x y; y z. Two independent
+     * roots: that of the second pivot is one of det / x. False: they may be inaccurate. */
+    __device__ static bool roots(T x, T y, T z, T &r1, T &r2)
     {
         T det = fma(x, z, -y * y);
-        if (is_moderate(x) && is_moderate(det)) {
-            /* Two independent roots: that of the second pivot is one of det / x. */
-            T r = approximate_root(det);
-            r1 = approximate_root(x);
-            r2 = x * r1 * r;
-            return 2;
-        }
+        T r = approximate_root(det);
+        r1 = approximate_root(x);
+        r2 = x * r1 * r;
+        return is_moderate(x) & is_moderate(det);
+    }
+
+    /* The same one after the other; how many pivots are positive. */
+    __device__ static int exact_roots(T x, T y, T z, T &r1, T &r2)
+    {
         r1 = exact_root(x);
         T scaled = y * r1;
         T second = fma(-scaled, scaled, z);
         r2 = exact_root(second);
         return !(x > T(0)) ? 0 : second > T(0) ? 2 : 1;
+    }
+
+    /* Factors the corner d; four, or how many pivots come before one that is not positive. */
+    __device__ static int factor_corner(const T (&d)[4][4], corner<T> &l)
+    {
+        bool is_fine = roots(d[0][0], d[1][0], d[1][1], l.r0, l.r1);
+        is_fine &= finish_corner(d, l, false) == 4;
+        if (is_fine)
+            return 4;
+        int sound = exact_roots(d[0][0], d[1][0], d[1][1], l.r0, l.r1);
+        return sound < 2 ? sound : finish_corner(d, l, true);
+    }
+
+    /* From the first two roots on. */
+    __device__ static int finish_corner(const T (&d)[4][4], corner<T> &l, bool exactly)
+    {
+        l.l10 = d[1][0] * l.r0;
+        l.l20 = d[2][0] * l.r0;
+        l.l30 = d[3][0] * l.r0;
+        l.l21 = fma(-l.l20, l.l10, d[2][1]) * l.r1;
+        l.l31 = fma(-l.l30, l.l10, d[3][1]) * l.r1;
+        T e22 = fma(-l.l21, l.l21, fma(-l.l20, l.l20, d[2][2]));
+        T e32 = fma(-l.l31, l.l21, fma(-l.l30, l.l20, d[3][2]));
+        T e33 = fma(-l.l31, l.l31, fma(-l.l30, l.l30, d[3][3]));
+        int sound = exactly ? exact_roots(e22, e32, e33, l.r2, l.r3)
+                            : roots(e22, e32, e33, l.r2, l.r3) ? 2 : 0;
+        l.l32 = e32 * l.r2;
+        return 2 + sound;
     }
 
     /* Warps that follow the factorization of a half wait for its next four columns. */
@@ -334,69 +399,65 @@ template <typename T> struct problem {
 #endif
     }
 
-    /* The columns behind four, moved to the front, less what the four add to them. */
-    __device__ static void advance(T (&value)[HALF], const T (&own)[4], int k)
+    /* Columns begin .. end behind four, moved to the front, less what the four add to them. Those
+     * past the half are anything: no branch parts what can go on at once. */
+    __device__ static void advance(T (&value)[HALF], const T (&own)[4], int k, int begin, int end)
     {
 #pragma unroll
-        for (int q = 4; q < HALF; q += 4) {
-            if (4 * k + q >= HALF)
-                break;
+        for (int q = begin; q < end; q++) {
+            const T *four = space().chain.four[k][4 * k + q];
+            T sum = value[q];
 #pragma unroll
-            for (int e = q; e < q + 4; e++) {
-                const T *four = space().four[k][4 * k + e];
-                T sum = value[e];
-#pragma unroll
-                for (int c = 0; c < 4; c++)
-                    sum = fma(-own[c], four[c], sum);
-                value[e - 4] = sum;
-            }
+            for (int c = 0; c < 4; c++)
+                sum = fma(-own[c], four[c], sum);
+            value[q - 4] = sum;
         }
     }
 
+    /* The diagonal block of the first four columns, whose rows are those from 4 k on. */
+    __device__ static void lend_corner(const T (&value)[HALF], int k, T (&d)[4][4])
+    {
+#pragma unroll
+        for (int c = 0; c < 4; c++)
+#pragma unroll
+            for (int q = c; q < 4; q++)
+                d[q][c] = __shfl_sync(~0u, value[c], 4 * k + q);
+    }
+
     /* Factors a half on the diagonal by one warp, a row a lane, and four columns at a time: every
-     * lane factors their corner for itself. */
+     * lane factors their corner for itself, while it updates the columns behind the next four. */
     __device__ __noinline__ void factor_half(int half, int threads)
     {
         int row = (int)threadIdx.x, first = half * HALF;
-        T value[HALF];
+        T value[HALF], d[4][4], own[4];
 #pragma unroll
         for (int j = 0; j < HALF; j++)
             value[j] = space().factor[first + j][first + row];
+        corner<T> l;
+        lend_corner(value, 0, d);
+        int sound = factor_corner(d, l);
 #pragma unroll 1
         for (int k = 0; k < HALF / 4; k++) {
-            T d[4][4], own[4];
-            corner<T> l;
-#pragma unroll
-            for (int c = 0; c < 4; c++)
-#pragma unroll
-                for (int q = c; q < 4; q++)
-                    d[q][c] = __shfl_sync(~0u, value[c], 4 * k + q);
-            int sound = roots(d[0][0], d[1][0], d[1][1], l.r0, l.r1);
-            l.l10 = d[1][0] * l.r0;
-            l.l20 = d[2][0] * l.r0;
-            l.l30 = d[3][0] * l.r0;
-            l.l21 = fma(-l.l20, l.l10, d[2][1]) * l.r1;
-            l.l31 = fma(-l.l30, l.l10, d[3][1]) * l.r1;
-            T e22 = fma(-l.l21, l.l21, fma(-l.l20, l.l20, d[2][2]));
-            T e32 = fma(-l.l31, l.l21, fma(-l.l30, l.l20, d[3][2]));
-            T e33 = fma(-l.l31, l.l31, fma(-l.l30, l.l30, d[3][3]));
-            int also = roots(e22, e32, e33, l.r2, l.r3);
-            l.l32 = e32 * l.r2;
             l.solve(value, own);
 #pragma unroll
             for (int c = 0; c < 4; c++)
-                space().four[k][row][c] = own[c];
+                space().chain.four[k][row][c] = own[c];
             if (row == 0) {
-                space().corners[k] = l;
-                if (sound + also < 4 && space().bad == 0)
-                    space().bad = first + 4 * k + (sound < 2 ? sound : 2 + also) + 1;
+                space().chain.corners[k] = l;
+                if (sound < 4 && space().bad == 0)
+                    space().bad = first + 4 * k + sound + 1;
             }
             __syncwarp();
             corner_done(k, threads);
-            advance(value, own, k);
 #pragma unroll
             for (int c = 0; c < 4; c++)
                 space().factor[first + 4 * k + c][first + row] = own[c];
+            if (k + 1 == HALF / 4)
+                break;
+            advance(value, own, k, 4, 8);
+            lend_corner(value, k + 1, d);
+            advance(value, own, k, 8, HALF);
+            sound = factor_corner(d, l);
         }
     }
 
@@ -413,8 +474,8 @@ template <typename T> struct problem {
         for (int k = 0; k < HALF / 4; k++) {
             T own[4];
             corner_wait(k, threads);
-            space().corners[k].solve(value, own);
-            advance(value, own, k);
+            space().chain.corners[k].solve(value, own);
+            advance(value, own, k, 4, HALF);
 #pragma unroll
             for (int c = 0; c < 4; c++) {
                 T *to = is_below ? &space().factor[4 * k + c][HALF + row]
@@ -480,7 +541,7 @@ template <typename T> struct problem {
     /* With the inverses, which W has room for. */
     __device__ void give_factor(int j)
     {
-        T *to = at(a, j, j), *v = at(w, j, j);
+        T *to = at(a, j, j), *v = inverses(j);
         int m = size(j), thread = (int)threadIdx.x - 128;
         for (int e = thread; e < BLOCK * BLOCK; e += 128) {
             int r = e % BLOCK, c = e / BLOCK;
@@ -543,7 +604,7 @@ template <typename T> struct problem {
 
     __device__ void chain()
     {
-        copy(space().other, 0, 0);
+        copy(space().last, 0, 0);
         first_factor();
         for (int j = 0; j < blocks; j++) {
             factor(j);
@@ -563,7 +624,7 @@ template <typename T> struct problem {
             if (j + 1 == blocks || (j > 0 && !help_until_ready(j + 1, j)))
                 return;
             copy(space().target, j + 1, j);
-            copy(space().other, j + 1, j + 1);
+            copy(space().last, j + 1, j + 1);
             copies_wait<1>();
             __syncthreads();
             solve();
@@ -577,7 +638,7 @@ template <typename T> struct problem {
         arrive();
         for (int e = (int)threadIdx.x; e < BLOCK * BLOCK; e += THREADS) {
             int r = e % BLOCK, c = e / BLOCK;
-            space().factor[c][r] = r < m && c <= r ? space().other[c][r] : T(r == c);
+            space().factor[c][r] = r < m && c <= r ? space().last[c][r] : T(r == c);
         }
         __syncthreads();
     }
@@ -589,7 +650,7 @@ template <typename T> struct problem {
         int m = size(j);
         arrive();
         p.each([&](int r, int c, T sum) {
-            space().factor[c][r] = r < m && c <= r ? space().other[c][r] - sum : T(r == c);
+            space().factor[c][r] = r < m && c <= r ? space().last[c][r] - sum : T(r == c);
         });
         __syncthreads();
     }
@@ -657,27 +718,26 @@ template <typename T> struct problem {
         });
     }
 
-    /* All that can be done before the chain gives away its factor and then its own block is done
-     * before. */
+    /* First what can be done before the chain gives away its factor, and of that first what waits
+     * for the fewest others. */
     __device__ bool lead(int r)
     {
         int from = r - 2 - AHEAD > 0 ? r - 2 - AHEAD : 0;
-        T(*last)[ROW] = (T(*)[ROW])space().stage, (*beside)[ROW] = last + BLOCK;
         if ((from > 0 && await(&ahead[r], &ahead[r], 3) == 0) ||
-            !partial(space().target, r, r - 2, from, r - 2) ||
-            !partial(space().other, r, r - 1, from, r - 2) || !partial(last, r, r, from, r - 2) ||
-            !solve_by(r - 2))
+            !partial(space().last, r, r, from, r - 2) ||
+            !partial(space().beside, r, r - 1, from, r - 2) ||
+            !partial(space().target, r, r - 2, from, r - 2) || !solve_by(r - 2))
             return false;
         store_target(r, r - 2);
         publish(&rows[r], r - 1);
-        store_less(square(), last, r, r);
+        store_less(square(), space().last, r, r);
         if (await(&rows[r - 1], &rows[r - 1], r - 1) == 0)
             return false;
-        copy(beside, r - 1, r - 2);
+        copy(space().last, r - 1, r - 2);
         arrive();
         sums p;
-        p.template multiply<BLOCK, layout, layout>(&space().target[0][0], &beside[0][0]);
-        store_less(p, space().other, r, r - 1);
+        p.template multiply<BLOCK, layout, layout>(&space().target[0][0], &space().last[0][0]);
+        store_less(p, space().beside, r, r - 1);
         publish(&ready[r], 1);
         return true;
     }
@@ -721,7 +781,7 @@ template <typename T> struct problem {
     __device__ int count(int c) const
     {
         int below = blocks - c - 3;
-        return leads(c) + aheads(c) + (below > 0 ? below : 0) + c + 1;
+        return leads(c) + aheads(c) + (below > 0 ? below : 0) + (inverts ? c + 1 : 0);
     }
 
     /* The ticket of column c's first task. */
@@ -782,11 +842,13 @@ template <typename T> struct problem {
 };
 
 template <typename T>
-__device__ void potrf_trtri_run(const filch_view &a, const filch_view &state, const filch_view &w)
+__device__ void potrf_trtri_run(const filch_view &a, const filch_view &state, const filch_view &w,
+                                bool inverts)
 {
     problem<T> p;
     p.a = a;
     p.w = w;
+    p.inverts = inverts;
     p.n = (int)a.rows;
     p.blocks = (p.n + BLOCK - 1) / BLOCK;
     p.state = (unsigned *)state.ptr;
@@ -802,11 +864,12 @@ __device__ void potrf_trtri_run(const filch_view &a, const filch_view &state, co
     p.leave();
 }
 
-#define POTRF_TRTRI(T, suffix)                                                   \
-    extern "C" __global__ void __launch_bounds__(THREADS)                        \
-        filch_potrf_trtri_##suffix(filch_view a, filch_view state, filch_view w) \
-    {                                                                            \
-        potrf_trtri_run<T>(a, state, w);                                         \
+#define POTRF_TRTRI(T, suffix)                                                  \
+    extern "C" __global__ void __launch_bounds__(THREADS)                       \
+        filch_potrf_trtri_##suffix(filch_view a, filch_view state, filch_view w, \
+                                   potrf_trtri_args args)                       \
+    {                                                                           \
+        potrf_trtri_run<T>(a, state, w, args.inverts);                          \
     }
 
 POTRF_TRTRI(double, f64)

@@ -175,7 +175,7 @@ template <> struct is_double<double> {
     static constexpr bool value = true;
 };
 
-template <typename T, int BM, int BN, int BK> struct product {
+template <typename T, int BM, int BN, int BK, int Stages = STAGES> struct product {
     static constexpr int warps_across = BM > 2 * BN || BN <= 32 ? 2 : 4;
     static constexpr int warps_down = THREADS / 32 / warps_across;
     static constexpr int down = BM / warps_down / 8; /* fragments of a warp */
@@ -211,15 +211,15 @@ template <typename T, int BM, int BN, int BK> struct product {
         loader<T, BM, BK> from_a(a, lda, is_a_transposed, rows, depth);
         loader<T, BN, BK> from_b(b, ldb, !is_b_transposed, cols, depth);
         int steps = (depth + BK - 1) / BK;
-        for (int s = 0; s < STAGES - 1; s++)
+        for (int s = 0; s < Stages - 1; s++)
             fill(from_a, from_b, shared + s * stage_size, s < steps);
         for (int s = 0; s < steps; s++) {
-            copies_wait<STAGES - 2>();
+            copies_wait<Stages - 2>();
             /* Stage s is here for everyone, and nobody reads the one before it any more. */
             __syncthreads();
-            fill(from_a, from_b, shared + (s + STAGES - 1) % STAGES * stage_size,
-                 s + STAGES - 1 < steps);
-            const T *stage = shared + s % STAGES * stage_size;
+            fill(from_a, from_b, shared + (s + Stages - 1) % Stages * stage_size,
+                 s + Stages - 1 < steps);
+            const T *stage = shared + s % Stages * stage_size;
             multiply<BK, staged<BM>, staged<BN>>(stage, stage + BM * BK);
         }
     }

@@ -33,6 +33,11 @@
 #define INVERTED_LEAST 512
 #define INVERTED_LEAST_BY_PANELS 256
 #define INVERTED_MOST 4096
+/* Larger matrices take less time in several tiles than in one, which has no products of the
+ * vendor's. */
+#define WHOLE_MOST 8192
+/* Of scratch, for a tile that is factored alone (filch/kernels.h). */
+#define SCRATCH_COLS 64
 /* LAPACK's 32-bit integers, and the tasks that fit in a usual memory. */
 #define N_MAX 1000000
 #define TASKS_MAX 2e7
@@ -81,6 +86,12 @@ static const bench_kernels *kernels_of(const filch_call *call)
     return call->views[0].element == sizeof(double) ? &bench_kernels_double : &bench_kernels_single;
 }
 
+/* Filch's own kernel gets room for an inverse also where none is wanted. */
+static bool inverts_call(const filch_call *call)
+{
+    return !call->args || ((const filch_potrf_trtri_args *)call->args)->inverts;
+}
+
 static void invert(const bench_kernels *kernels, const filch_view *l, const filch_view *inverse)
 {
     char *to = inverse->ptr;
@@ -98,7 +109,7 @@ static int run_potrf(const filch_call *call)
     int info = kernels_of(call)->potrf(a->rows, a->ptr, a->ld);
     if (call->view_count > 1)
         *(int32_t *)call->views[1].ptr = 0; /* a failure fails the task */
-    if (call->view_count > 2 && info == 0)
+    if (call->view_count > 2 && info == 0 && inverts_call(call))
         invert(kernels_of(call), a, &call->views[2]);
     return info > 0 ? info + (int)a->row : info;
 }
@@ -312,7 +323,11 @@ static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
     const cholesky *c = state;
     size_t count = 0;
     if (c->offload.has_gpus)
-        return bench_offload_tiles(c->n, tiles_out, capacity);
+        count = bench_offload_tiles(c->n, tiles_out, capacity);
+    if (c->has_panels && c->n <= WHOLE_MOST && count < capacity)
+        tiles_out[count++] = c->n;
+    if (c->offload.has_gpus)
+        return count;
     for (size_t k = 0; k < sizeof candidates / sizeof *candidates && count < capacity; k++)
         if (candidates[k] * 2 <= c->n && check_size(c->n, candidates[k], NULL) == FILCH_OK)
             tiles_out[count++] = candidates[k];
@@ -330,7 +345,8 @@ static void tile_set(void *state, size_t tile)
 static bool inverts(const cholesky *c)
 {
     size_t least = c->has_panels ? INVERTED_LEAST_BY_PANELS : INVERTED_LEAST;
-    return c->offload.vendor && c->tile >= least && c->tile <= INVERTED_MOST;
+    bool is_whole = c->has_panels && c->tile == c->n;
+    return c->offload.vendor && (is_whole || (c->tile >= least && c->tile <= INVERTED_MOST));
 }
 
 /* One of the kernels: the vendor's, or filch's own where that is not installed. */
@@ -360,6 +376,7 @@ static filch_status make_codelet(cholesky *c, bench_built *built, enum kernel wh
     desc.work = kernels[which].work;
     if (which == POTRF && c->has_panels && inverts(c)) {
         desc.cuda = panels->cuda;
+        desc.arg_size = panels->arg_size;
     } else if (bench_offload_enqueue(&c->offload, kernels[which].enqueue, &cuda)) {
         desc.cuda = &cuda;
     } else if (c->offload.has_gpus && builtin) {
@@ -438,6 +455,7 @@ static filch_status add(const cholesky *c, const bench_built *built, enum kernel
 {
     static const filch_gemm_args gemm_args = {-1, 1, 0, 1};
     static const filch_syrk_args syrk_args = {-1, 1, 0, 0};
+    static const filch_potrf_trtri_args panel_args[] = {{0, 0}, {1, 0}}; /* the last, others */
     bool is_builtin = c->offload.has_gpus && !c->offload.vendor;
     const size_t *written = where[count - 1];
     filch_access accesses[6];
@@ -454,6 +472,8 @@ static filch_status add(const cholesky *c, const bench_built *built, enum kernel
         desc.args = &gemm_args;
     if (is_builtin && kernel == SYRK)
         desc.args = &syrk_args;
+    if (c->has_panels && inverts(c) && kernel == POTRF)
+        desc.args = &panel_args[(where[0][0] + 1) * c->tile < c->n];
     desc.accesses = accesses;
     desc.access_count = count;
     desc.affinity = owner_of(c, written[0], written[1]);
@@ -547,8 +567,9 @@ static filch_status make_inverses(cholesky *c, bench_built *built, size_t count)
         return FILCH_OUT_OF_MEMORY;
     desc.ptr = c->inverses;
     desc.element = element;
-    desc.rows = desc.ld = desc.tile_cols = c->tile;
-    desc.cols = count * c->tile;
+    desc.rows = desc.ld = c->tile;
+    desc.tile_cols = count > 1 || c->n < SCRATCH_COLS ? c->tile : SCRATCH_COLS;
+    desc.cols = count * desc.tile_cols;
     desc.flags = FILCH_DATA_MANAGED;
     desc.label = "inverses";
     return filch_data_create(built->runtime, &desc, &built->data[INVERSES]);

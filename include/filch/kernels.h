@@ -14,7 +14,7 @@
  * | syrk_*  | A, C         | C := alpha op(A) op(A)' + beta C, lower; ::filch_syrk_args         |
  * | trsm_*  | L, A         | A := A L^-T, L lower triangular                                    |
  * | potrf_* | A, info      | A := L with A = L L', lower; see below                             |
- * | potrf_trtri_* | A, state, W | potrf, and W := L^-1 with zeros above the diagonal; see below |
+ * | potrf_trtri_* | A, state, W | potrf, and W := L^-1, zeros above the diagonal; ::filch_potrf_trtri_args |
  *
  * Kernels read A and B; kernels read and write C, and the A of trsm and of both potrf. A C with
  * beta 0 may be declared FILCH_WRITE. The unit of work of the tasks is a floating point operation.
@@ -89,6 +89,13 @@ typedef struct filch_syrk_args {
     bool transpose;    /**< op(A) is A', else A. */
     uint32_t reserved; /**< 0. */
 } filch_syrk_args;
+
+/** Arguments of potrf_trtri_f64 and potrf_trtri_f32. */
+typedef struct filch_potrf_trtri_args {
+    bool inverts;      /**< False: no inverse; W is scratch with the rows of A and at least 64
+                            columns, or as many as A. */
+    uint32_t reserved; /**< 0. */
+} filch_potrf_trtri_args;
 
 /**
  * Arguments of mandelbrot. The picture's pixel (column, row) stands for the point

@@ -266,6 +266,8 @@ static void test_trsm(bench *b, uint64_t m, uint64_t n, uint64_t gap)
     free(expected);
 }
 
+enum potrf { POTRF, FACTORED, INVERTED };
+
 /* W := L^-1, as it should be, against the inverse of the expected factor. */
 static void expect_inverse(bench *b, const filch_view *w, const long double *l, uint64_t n)
 {
@@ -292,14 +294,17 @@ static void expect_inverse(bench *b, const filch_view *w, const long double *l, 
     free(x);
 }
 
-/* The factor of a dominant matrix, and its inverse where the kernel makes one; `bad` is the row
- * whose pivot is made to fail, from 1. */
-static void test_potrf(bench *b, const char *kernel, uint64_t n, uint64_t gap, uint64_t bad)
+/* The factor of a dominant matrix, and its inverse if that is wanted; `bad` is the row whose pivot
+ * is made to fail, from 1. */
+static void test_potrf(bench *b, enum potrf which, uint64_t n, uint64_t gap, uint64_t bad)
 {
-    bool inverts = strcmp(kernel, "potrf_trtri") == 0;
-    filch_view a = make(b, n, n, gap), w = make(b, n + gap, n, gap);
+    const char *kernel = which == POTRF ? "potrf" : "potrf_trtri";
+    const filch_potrf_trtri_args args = {.inverts = which == INVERTED};
+    bool has_state = which != POTRF;
+    filch_view a = make(b, n, n, gap);
+    filch_view w = make(b, n + gap, which == FACTORED && n > 64 ? 64 : n, gap);
     int32_t info[FILCH_POTRF_TRTRI_STATE(800)] = {0};
-    uint64_t words = inverts ? FILCH_POTRF_TRTRI_STATE(n) : 1;
+    uint64_t words = has_state ? FILCH_POTRF_TRTRI_STATE(n) : 1;
     filch_view told = {info, words, 1, words, 0, 0, sizeof *info};
     for (uint64_t j = 0; j < n; j++) {
         for (uint64_t i = 0; i < j; i++)
@@ -315,10 +320,10 @@ static void test_potrf(bench *b, const char *kernel, uint64_t n, uint64_t gap, u
                 x -= expected[i + p * n] * expected[j + p * n];
             expected[i + j * n] = i == j ? sqrtl(x) : x / expected[j + j * n];
         }
-    kernel_case t = begin(b, kernel, NULL);
+    kernel_case t = begin(b, kernel, has_state ? &args : NULL);
     use(&t, 0, &a, FILCH_READWRITE, 0);
     use(&t, 1, &told, FILCH_READWRITE, 0);
-    if (inverts)
+    if (has_state)
         use(&t, 2, &w, FILCH_WRITE, 0);
     int code = b->run(&t, b->user);
     if (bad == 0) {
@@ -345,7 +350,7 @@ static void test_potrf(bench *b, const char *kernel, uint64_t n, uint64_t gap, u
     for (uint64_t k = 1; k < words; k++)
         if (info[k] != 0)
             complain(b, kernel, "left words of its state");
-    if (inverts && bad == 0)
+    if (args.inverts && bad == 0)
         expect_inverse(b, &w, expected, n);
     drop(&a);
     drop(&w);
@@ -547,7 +552,8 @@ static void test_misfits(bench *b)
     expect_code(b, "potrf, misfit", b->run(&t, b->user), FILCH_KERNEL_MISFIT);
     int32_t few[FILCH_POTRF_TRTRI_STATE(1) - 1] = {0};
     filch_view state = {few, FILCH_POTRF_TRTRI_STATE(1) - 1, 1, 8, 0, 0, sizeof *few};
-    t = begin(b, "potrf_trtri", NULL);
+    const filch_potrf_trtri_args inverse = {.inverts = true};
+    t = begin(b, "potrf_trtri", &inverse);
     use(&t, 0, &c, FILCH_READWRITE, 0);
     use(&t, 1, &state, FILCH_READWRITE, 0); /* not enough words */
     use(&t, 2, &c, FILCH_WRITE, 0);
@@ -571,17 +577,17 @@ static void test_precision(bench *b)
             test_syrk(b, n, orders[(k + variant) % 8], variant);
         for (uint32_t m = 0; m < sizeof orders / sizeof *orders; m += 2)
             test_trsm(b, orders[m], n, k % 3);
-        for (uint32_t inverse = 0; inverse < 2; inverse++) {
-            const char *kernel = inverse ? "potrf_trtri" : "potrf";
-            test_potrf(b, kernel, n, k % 3, 0);
-            test_potrf(b, kernel, n, k % 3, 1);
-            test_potrf(b, kernel, n, k % 3, n);
-            test_potrf(b, kernel, n, k % 3, n / 2 + 1);
+        for (int which = POTRF; which <= INVERTED; which++) {
+            test_potrf(b, (enum potrf)which, n, k % 3, 0);
+            test_potrf(b, (enum potrf)which, n, k % 3, 1);
+            test_potrf(b, (enum potrf)which, n, k % 3, n);
+            test_potrf(b, (enum potrf)which, n, k % 3, n / 2 + 1);
         }
     }
     test_syrk(b, 2900, 3, 0); /* and here */
-    test_potrf(b, "potrf", 700, 3, 0);
-    test_potrf(b, "potrf_trtri", 700, 2, 0);
+    test_potrf(b, POTRF, 700, 3, 0);
+    test_potrf(b, FACTORED, 700, 3, 0);
+    test_potrf(b, INVERTED, 700, 2, 0);
     test_trsm(b, 100, 300, 0);
     for (uint32_t k = 0; k < sizeof orders / sizeof *orders; k++) {
         uint64_t n = orders[k];

@@ -81,8 +81,9 @@ template <typename T> static T as(const void *args)
              device::potrf::filch_potrf_##suffix(v[0], v[1]);                                   \
          }},                                                                                    \
     {                                                                                           \
-        "potrf_trtri_" #suffix, [](view *v, filch_range, const void *) {                        \
-            device::potrf_trtri::filch_potrf_trtri_##suffix(v[0], v[1], v[2]);                  \
+        "potrf_trtri_" #suffix, [](view *v, filch_range, const void *a) {                       \
+            device::potrf_trtri::filch_potrf_trtri_##suffix(                                    \
+                v[0], v[1], v[2], as<device::potrf_trtri::potrf_trtri_args>(a));                \
         }                                                                                       \
     }
 
