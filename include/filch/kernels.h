@@ -14,7 +14,7 @@
  * | syrk_*  | A, C         | C := alpha op(A) op(A)' + beta C, lower; ::filch_syrk_args         |
  * | trsm_*  | L, A         | A := A L^-T, L lower triangular                                    |
  * | potrf_* | A, info      | A := L with A = L L', lower; see below                             |
- * | potrf_trtri_* | A, state, W | potrf, and W := L^-1, zeros above the diagonal; ::filch_potrf_trtri_args |
+ * | potrf_trtri_* | A, state, W | potrf, and W := L^-1; ::filch_potrf_trtri_args            |
  *
  * Kernels read A and B; kernels read and write C, and the A of trsm and of both potrf. A C with
  * beta 0 may be declared FILCH_WRITE. The unit of work of the tasks is a floating point operation.
@@ -26,11 +26,12 @@
  * does nothing. On a host device the task also fails, with the pivot's row as code. A kernel cannot
  * fail its task; check `info` when the job is done.
  *
- * `state` is a column of int32_t, 0 at first: FILCH_POTRF_TRTRI_STATE(n) words for a tile of order
- * n, declared FILCH_READWRITE, and not used by two tasks at once. The first word is potrf's `info`;
- * the others are 0 again after the task. W is declared FILCH_WRITE, may be larger than A, and is
- * undefined after a failure. A thread block needs 227 KiB of shared memory (compute capability 9.0,
- * 10.0 or 10.3); on other GPUs the task fails. In single precision 115 KiB are enough.
+ * The inverse has zeros above the diagonal. `state` is a column of int32_t, 0 at first, with
+ * FILCH_POTRF_TRTRI_STATE(n) words for a tile of order n, declared FILCH_READWRITE, and not used by
+ * two tasks at once. The first word is potrf's `info`; the others are 0 again after the task. W is
+ * declared FILCH_WRITE, may be larger than A, and is undefined after a failure. A thread block needs
+ * 218 KiB of shared memory (compute capability 9.0, 10.0 or 10.3), in single precision 109 KiB; on
+ * other GPUs the task fails.
  *
  * | batch      | item    | views (elements an item)    | does                                    |
  * | ---------- | ------- | --------------------------- | --------------------------------------- |
