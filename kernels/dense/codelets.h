@@ -12,7 +12,7 @@ typedef enum fl_dense_kernel {
     FL_DENSE_STEP,     /* triangle's block column, B [, pivots] [, inverse, scratch] */
     FL_DENSE_QR_PANEL, /* A, tau, info, reflectors, triangle, identity, scratch */
     FL_DENSE_REFLECT,  /* A, tau, reflectors, triangle, identity, scratch */
-    FL_DENSE_APPLY,    /* reflectors, triangle, C, scratch, scratch */
+    FL_DENSE_APPLY,    /* reflectors, triangle, C, scratch [, scratch] */
     FL_DENSE_KERNELS
 } fl_dense_kernel;
 

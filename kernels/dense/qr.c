@@ -89,7 +89,9 @@ int fl_dense_run_apply(const fl_place *on, const filch_call *call)
     const filch_view t = fl_part(&call->views[1], 0, 0, args->order, args->order);
     const filch_view c = fl_part(all, args->row, 0, rows, all->cols);
     const filch_view w = fl_dense_room(&call->views[3], args->order, all->cols, all->element);
-    const filch_view room = fl_dense_room(&call->views[4], args->order, all->cols, all->element);
+    /* Of GPUs alone. */
+    const filch_view *scratch = &call->views[call->view_count > 4 ? 4 : 3];
+    const filch_view room = fl_dense_room(scratch, args->order, all->cols, all->element);
     int code = fl_place_gemm(on, &gather, &v, &c, &w);
     if (code == 0)
         code = fl_place_multiply(on, &scale, &t, &w, &room);
@@ -228,8 +230,8 @@ static filch_status add_apply(const fl_qr *qr, size_t k, int op, const fl_column
                                      FILCH_R(qr->triangles, 0, k % RING), FILCH_RW(c->data, 0, j),
                                      fl_dense_scratch(qr->dense, args.order, width),
                                      fl_dense_scratch(qr->dense, args.order, width)};
-    return fl_dense_add(qr->dense, graph, qr->dense->codelets[FL_DENSE_APPLY], args, accesses, 5,
-                        fl_columns_owner(c, j));
+    return fl_dense_add(qr->dense, graph, qr->dense->codelets[FL_DENSE_APPLY], args, accesses,
+                        qr->dense->desc.vendor ? 5 : 4, fl_columns_owner(c, j));
 }
 
 filch_status fl_qr_factor(fl_qr *qr, filch_graph *graph)
