@@ -23,12 +23,16 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const fl_blas_engine *engine;
 static fl_blas_host host;
 
-/* Out of the folder of this library, or wherever the system looks. */
+/* What the process has already; else out of the folder of this library, or wherever the system
+ * looks. */
 static const fl_blas_engine *load(void)
 {
+    const fl_blas_engine *linked = dlsym(RTLD_DEFAULT, FL_BLAS_ENGINE_SYMBOL);
     char path[4096];
     Dl_info info;
     const char *slash = dladdr(&host, &info) ? strrchr(info.dli_fname, '/') : NULL;
+    if (linked)
+        return linked;
     (void)snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash + 1 - info.dli_fname) : 0,
                    slash ? info.dli_fname : "", ENGINE_FILE);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

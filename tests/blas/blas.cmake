@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The drop-in BLAS: programs that know nothing of filch, run with it in front of their BLAS.
 
-if(NOT TARGET filch_blas OR NOT openblas_FOUND)
+if(NOT openblas_FOUND)
     return()
 endif()
 pkg_check_modules(blas_lapacke IMPORTED_TARGET lapacke)
@@ -12,20 +12,6 @@ endif()
 
 set(blas ${CMAKE_CURRENT_SOURCE_DIR}/blas)
 file(GLOB sources CONFIGURE_DEPENDS ${blas}/client*.c)
-add_executable(blas_client ${sources})
-foreach(name IN ITEMS crowd idle wide time)
-    add_executable(blas_${name} ${blas}/${name}.c)
-endforeach()
-foreach(target IN ITEMS blas_client blas_crowd blas_idle blas_wide blas_time)
-    target_link_libraries(${target} PRIVATE filch_flags PkgConfig::openblas PkgConfig::blas_lapacke
-                          Threads::Threads m ${CMAKE_DL_LIBS})
-endforeach()
-# The same program with the drop-in linked before its BLAS.
-add_executable(blas_linked ${sources})
-target_link_libraries(blas_linked PRIVATE filch_flags filch_blas PkgConfig::openblas
-                      PkgConfig::blas_lapacke m)
-add_executable(blas_alone ${blas}/alone.c)
-target_link_libraries(blas_alone PRIVATE filch_flags filch_blas m)
 
 # Everything goes to filch, and in many tiles: on cores of the host, or on two GPUs of the fake driver.
 set(all FILCH_BLAS_LEAST_FLOPS=0 FILCH_BLAS_TILE=16)
@@ -41,10 +27,52 @@ function(filch_blas_test name seconds)
     filch_test(${name} blas ${seconds} ${arg_COMMAND})
     set_property(TEST blas.${name}.${build} APPEND PROPERTY ENVIRONMENT OPENBLAS_NUM_THREADS=1
                  ${arg_ENVIRONMENT})
-    filch_test_targets(blas.${name}.${build} $<TARGET_FILE:filch_blas> $<TARGET_FILE:filch_blas64>
-                       $<TARGET_FILE:filch_blas_engine> $<TARGET_FILE:fakecuda>
-                       $<TARGET_FILE:fakecublas> $<TARGET_FILE:fakecusolver>)
+    set(targets fakecuda fakecublas fakecusolver)
+    if(TARGET filch_blas)
+        list(APPEND targets filch_blas filch_blas64 filch_blas_engine)
+    endif()
+    list(TRANSFORM targets REPLACE "(.+)" "$<TARGET_FILE:\\1>")
+    filch_test_targets(blas.${name}.${build} ${targets})
 endfunction()
+
+# Sanitized builds have no shared libraries: programs are linked with all parts of the drop-in.
+if(NOT TARGET filch_blas)
+    file(GLOB parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/blas/*.c)
+    list(FILTER parts EXCLUDE REGEX "/(ilp64|lp64_)[^/]*$")
+    foreach(name IN ITEMS client crowd)
+        set(mains ${blas}/crowd.c)
+        if(name STREQUAL "client")
+            set(mains ${sources})
+        endif()
+        add_executable(blas_${name} ${mains} ${parts})
+        set_target_properties(blas_${name} PROPERTIES ENABLE_EXPORTS ON)
+        target_link_libraries(blas_${name} PRIVATE filch_flags filch_dense PkgConfig::openblas
+                              PkgConfig::blas_lapacke Threads::Threads m ${CMAKE_DL_LIBS})
+    endforeach()
+    filch_blas_test(crowd_fake 120 COMMAND blas_crowd ENVIRONMENT ${on_fake})
+    filch_blas_test(crowd 120 COMMAND blas_crowd ENVIRONMENT ${on_host})
+    if(build STREQUAL "asan")
+        filch_blas_test(host 120 COMMAND blas_client ENVIRONMENT ${on_host})
+        filch_blas_test(fake 120 COMMAND blas_client --sizes 7,40 gemm trsm potrf gesv geqrf
+                        ENVIRONMENT ${on_fake})
+    endif()
+    return()
+endif()
+
+add_executable(blas_client ${sources})
+foreach(name IN ITEMS crowd idle wide time)
+    add_executable(blas_${name} ${blas}/${name}.c)
+endforeach()
+foreach(target IN ITEMS blas_client blas_crowd blas_idle blas_wide blas_time)
+    target_link_libraries(${target} PRIVATE filch_flags PkgConfig::openblas PkgConfig::blas_lapacke
+                          Threads::Threads m ${CMAKE_DL_LIBS})
+endforeach()
+# The same program with the drop-in linked before its BLAS.
+add_executable(blas_linked ${sources})
+target_link_libraries(blas_linked PRIVATE filch_flags filch_blas PkgConfig::openblas
+                      PkgConfig::blas_lapacke m)
+add_executable(blas_alone ${blas}/alone.c)
+target_link_libraries(blas_alone PRIVATE filch_flags filch_blas m)
 
 set(run ${PROJECT_BINARY_DIR}/kernels/blas/filch-run)
 set(through ${blas}/through.sh ${run})

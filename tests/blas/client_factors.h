@@ -125,6 +125,11 @@ static void all_potrf(void)
             }
 }
 
+static integer *make_pivots(int count)
+{
+    return calloc(count > 0 ? (size_t)count : 1, sizeof(integer));
+}
+
 /* P A = L U. */
 static void check_lu(const char *text, const matrix *lu, const matrix *a, const integer *pivots)
 {
@@ -193,7 +198,7 @@ static void make_dominant(const matrix *a)
 static void one_getrf(int form, int m, int n)
 {
     matrix a = make(m, n, form), lu, b, x;
-    integer *pivots = calloc((size_t)(m + n), sizeof *pivots);
+    integer *pivots = make_pivots(m + n);
     char text[128];
     snprintf(text, sizeof text, "%zu getrf form %d %d %d", sizeof(REAL), form, m, n);
     make_dominant(&a);
@@ -218,7 +223,7 @@ static void one_getrf(int form, int m, int n)
 static void one_singular(int form, int n)
 {
     matrix a = make(n, n, form);
-    integer *pivots = calloc((size_t)n, sizeof *pivots);
+    integer *pivots = make_pivots(n);
     int zero = client_pick(n);
     for (int i = 0; i < n; i++)
         *at(&a, i, zero) = 0;
@@ -252,7 +257,7 @@ static integer call_geqrf(int form, matrix *a, REAL *tau)
         else
             info = P(LAPACKE_, geqrf_work)(layout_of(form), m, n, a->p, ld, tau, &size, -1);
         count = (integer)size;
-        REAL *work = malloc((size_t)count * sizeof *work);
+        REAL *work = malloc((size_t)(count > 0 ? count : 1) * sizeof *work);
         if (info == 0 && form == FORTRAN)
             P(LAPACK_, geqrf)(&m, &n, a->p, &ld, tau, work, &count, &info);
         else if (info == 0)
@@ -375,7 +380,7 @@ static integer call_gesv(int form, matrix *a, integer *pivots, matrix *x)
 static void one_gesv(int form, int n, int zero)
 {
     matrix a = make(n, n, form), b = make(n, client_size(), form), lu, x = copy(&b);
-    integer *pivots = calloc((size_t)n, sizeof *pivots);
+    integer *pivots = make_pivots(n);
     char text[128];
     snprintf(text, sizeof text, "%zu gesv form %d %d", sizeof(REAL), form, n);
     make_dominant(&a);
