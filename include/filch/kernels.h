@@ -29,9 +29,9 @@
  * The inverse has zeros above the diagonal. `state` is a column of int32_t, 0 at first, with
  * FILCH_POTRF_TRTRI_STATE(n) words for a tile of order n, declared FILCH_READWRITE, and not used by
  * two tasks at once. The first word is potrf's `info`; the others are 0 again after the task. W is
- * declared FILCH_WRITE, may be larger than A, and is undefined after a failure. A thread block needs
- * 218 KiB of shared memory (compute capability 9.0, 10.0 or 10.3), in single precision 109 KiB; on
- * other GPUs the task fails.
+ * declared FILCH_WRITE, may be larger than A, and is undefined after a failure. A thread block
+ * needs 218 KiB of shared memory (compute capability 9.0, 10.0 or 10.3), in single precision 109
+ * KiB; on other GPUs the task fails.
  *
  * | batch      | item    | views (elements an item)    | does                                    |
  * | ---------- | ------- | --------------------------- | --------------------------------------- |
