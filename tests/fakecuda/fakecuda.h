@@ -112,7 +112,9 @@ FAKECUDA_API int fakecuda_visit(const char *call, bool serializes);
 FAKECUDA_API void fakecuda_report(const char *text);
 
 /* Calls of an entry point so far ("cuMemAlloc", without version), in this process; "kernel" and
- * "copy" count executions, "pageable" copies whose host memory is pageable. */
+ * "copy" count executions, "pageable" copies whose host memory is pageable, and
+ * "programmatic" launches and edges after which a kernel may begin before the one before it ends.
+ */
 FAKECUDA_API uint64_t fakecuda_count(const char *call);
 /* Bytes that copies were to take so far from one device's memory (its ordinal; -1: the host's) to
  * another's. */
