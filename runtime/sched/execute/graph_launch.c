@@ -17,8 +17,7 @@
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
-/* Chains of a graph that is launched whole. A kernel that waits for one of another chain starts 3
- * to 5 us after its end; with as many chains the device always has others (docs/performance.md). */
+/* Chains of a graph that is launched whole. 32 in place of 4 is not proven: docs/performance.md. */
 #define CHAINS 32u
 /* FILCH_REPLAY: filch chooses. A graph is made after FL_GRAPH_FIRST runs: as much time was spent
  * without it as making it costs, so at worst half of the time goes into it. It stays if one of its
