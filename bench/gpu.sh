@@ -56,7 +56,7 @@ bench_rest()
 
 bench_throughput()
 {
-    local name devices
+    local name devices n
     for name in one all; do
         [ $name = one ] || [ "$gpus" -gt 1 ] || continue
         devices=cuda
@@ -67,6 +67,10 @@ bench_throughput()
             --versus cublas --repeat 5
         bench_item cholesky-16384-resident-$name cholesky --n 16384 --devices $devices \
             --resident --versus cusolver --repeat 5
+        for n in 4096 8192 32768; do
+            bench_item cholesky-$n-resident-$name cholesky --n $n --devices $devices --resident \
+                --versus cusolver --repeat 5
+        done
         bench_item lu-16384-resident-$name lu --n 16384 --devices $devices --resident \
             --versus cusolver --repeat 5 --check
         bench_item qr-16384-resident-$name qr --n 16384 --devices $devices --resident \

@@ -98,11 +98,13 @@ static inline void check_rest(const char *text, const matrix *a, const matrix *b
         }
 }
 
-/* Whether |value - exact| is rounding of a sum of that many products of numbers below 1. */
+/* Whether |value - exact| is rounding of a sum of that many products of numbers below 1. Partial
+ * sums of products that are all positive are as large as the sum: so are those of syrk's diagonal.
+ */
 static inline int near(double value, double exact, int terms, double scale)
 {
     double unit = sizeof(REAL) == sizeof(double) ? 0x1p-53 : 0x1p-24;
-    return fabs(value - exact) <= 8 * unit * scale * (sqrt(terms) + 4);
+    return fabs(value - exact) <= 8 * unit * (scale + fabs(exact)) * (sqrt(terms) + 4);
 }
 
 static inline void forget(matrix *a)
