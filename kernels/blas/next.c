@@ -13,6 +13,9 @@
 static const char *const usual[] = {"libblas.so.3",  "liblapack.so.3",  "libopenblas.so.0",
                                     "libcblas.so.3", "liblapacke.so.3", "libopenblas.so"};
 
+/* More are not looked at. */
+#define OBJECTS_MOST 1024
+
 /* Base of the object that an address is in. */
 static void *object_of(const void *address)
 {
@@ -34,36 +37,50 @@ static void *search(const char *path, int flags, const char *name)
     return library ? foreign(dlsym(library, name)) : NULL;
 }
 
-typedef struct look {
-    const char *name;
-    void *found;
-} look;
+/* Paths of loaded objects. */
+typedef struct object_paths {
+    char *at[OBJECTS_MOST];
+    size_t count;
+} object_paths;
 
-static int look_in(struct dl_phdr_info *info, size_t size, void *user)
+/* The loader is locked meanwhile: nothing is searched from inside. */
+static int list_object(struct dl_phdr_info *info, size_t size, void *user)
 {
-    look *l = user;
+    object_paths *paths = user;
     (void)size;
     /* The program itself is without a name, and in the global scope. */
-    if (info->dlpi_name[0] == '/')
-        l->found = search(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD, l->name);
-    return l->found != NULL;
+    if (info->dlpi_name[0] == '/' && paths->count < OBJECTS_MOST)
+        paths->at[paths->count++] = strdup(info->dlpi_name);
+    return 0;
+}
+
+static void *search_loaded(const char *name)
+{
+    object_paths paths = {.count = 0};
+    void *found = NULL;
+    (void)dl_iterate_phdr(list_object, &paths);
+    for (size_t k = 0; k < paths.count; k++) {
+        if (!found && paths.at[k])
+            found = search(paths.at[k], RTLD_LAZY | RTLD_NOLOAD, name);
+        free(paths.at[k]);
+    }
+    return found;
 }
 
 void *fl_next_symbol(const char *name, const void *caller)
 {
     const char *path = getenv("FILCH_BLAS_NEXT"); /* NOLINT: read once a routine */
     Dl_info info;
-    look l = {.name = name};
     if (path && *path)
         return search(path, RTLD_LAZY | RTLD_LOCAL, name);
-    l.found = foreign(dlsym(RTLD_NEXT, name));
-    if (!l.found && caller && dladdr(caller, &info) && info.dli_fname)
-        l.found = search(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD, name);
-    if (!l.found)
-        (void)dl_iterate_phdr(look_in, &l);
-    for (size_t k = 0; k < sizeof usual / sizeof *usual && !l.found; k++)
-        l.found = search(usual[k], RTLD_LAZY | RTLD_LOCAL, name);
-    return l.found;
+    void *found = foreign(dlsym(RTLD_NEXT, name));
+    if (!found && caller && dladdr(caller, &info) && info.dli_fname)
+        found = search(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD, name);
+    if (!found)
+        found = search_loaded(name);
+    for (size_t k = 0; k < sizeof usual / sizeof *usual && !found; k++)
+        found = search(usual[k], RTLD_LAZY | RTLD_LOCAL, name);
+    return found;
 }
 
 void *fl_next_find(fl_blas_entry *entry, const void *caller)
