@@ -18,7 +18,7 @@
  *
  * Kernels read A and B; kernels read and write C, and the A of trsm and of both potrf. A C with
  * beta 0 may be declared FILCH_WRITE. The unit of work of the tasks is a floating point operation.
- * Elements above the diagonal of syrk's C, trsm's L and potrf's A are neither read nor written.
+ * Elements above the diagonal of syrk's C, trsm's L and potrf's A are neither used nor written.
  *
  * `info` is an int32_t, 0 at first and shared by the potrf tasks of a factorization (declared
  * FILCH_READWRITE). At a pivot that is not positive, potrf stores the pivot's row in the whole

@@ -7,14 +7,16 @@
 #include "kernels/blas/works.h"
 #include "kernels/vendor/load.h"
 
-#include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Calls in progress whose operands are at most this part of a GPU's memory evict nothing. */
+/* Calls in progress whose operands are at most this part of the GPU's memory evict nothing. */
 #define PART_OF_MEMORY 0.4
+/* Of the next BLAS's integers that filch's tasks on cores call it with. */
+#define INTEGER_BYTES sizeof(int)
 /* After so many failures in a row no device is taken to be of use. */
 #define FAILURES_MOST 3
 
@@ -25,12 +27,14 @@ static struct {
     fl_dense_host blas;
     fl_works works;
     pid_t owner;
-    double room;          /* bytes of the smallest GPU; 0 where cores take part */
-    _Atomic double bytes; /* of calls in progress */
+    double room;          /* bytes of the GPU; 0 where others take part */
+    pthread_mutex_t lock; /* of bytes and held */
+    double bytes;         /* of calls in progress */
+    int held;             /* of them */
     atomic_int calls;     /* in progress */
     atomic_int failures;
     atomic_bool is_over;
-} engine;
+} engine = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- The next BLAS, for cores of the host --- */
 
@@ -82,15 +86,22 @@ static filch_status make_runtime(filch_error *error)
     return filch_runtime_create(&desc, error, &engine.runtime);
 }
 
+/* A tile that goes from one GPU to another may go by the host's memory. */
 static double find_room(void)
 {
-    double room = INFINITY;
-    for (uint32_t d = 0; d < filch_device_count(engine.runtime); d++) {
-        filch_device_info info = {.size = sizeof info};
-        bool is_known = filch_device_at(engine.runtime, d, &info) == FILCH_OK;
-        room = is_known && info.backend == FILCH_BACKEND_CUDA ? fmin(room, (double)info.budget) : 0;
-    }
-    return room;
+    filch_device_info info = {.size = sizeof info};
+    bool is_alone = filch_device_count(engine.runtime) == 1 &&
+                    filch_device_at(engine.runtime, 0, &info) == FILCH_OK &&
+                    info.backend == FILCH_BACKEND_CUDA;
+    return is_alone ? (double)info.budget : 0;
+}
+
+static bool can_call_next(void)
+{
+    if (engine.host->integer_bytes == INTEGER_BYTES)
+        return find_blas();
+    engine.host->say("the next BLAS takes 64-bit integers: cores have no part");
+    return false;
 }
 
 /* Called once. Devices without an implementation of the codelets have no part. */
@@ -105,7 +116,7 @@ static bool start(const fl_blas_host *host)
         return fail("the driver or cuBLAS", &error);
     if (make_runtime(&error) != FILCH_OK)
         return fail(host->settings->devices, &error);
-    bool has_cores = wants_cores && find_blas();
+    bool has_cores = wants_cores && can_call_next();
     if (fl_works_open(&engine.works, engine.runtime, engine.vendor,
                       has_cores ? &engine.blas : NULL) != FILCH_OK) {
         (void)filch_runtime_error(engine.runtime, &error);
@@ -123,38 +134,50 @@ static void settle(void *user)
     fl_undo_wait(user);
 }
 
-static double add_bytes(double bytes)
+/* Counts a call in. Where results stay on the GPU until the end, the host's memory is only read
+ * before, and may be copied beside (*is_held). Evicted tiles would be written to it; getrs
+ * exchanges rows there first. False: the call would evict tiles of one that is held. */
+static bool enter(const fl_blas_call *call, double bytes, bool *is_held)
 {
-    double old = atomic_load(&engine.bytes);
-    while (!atomic_compare_exchange_weak(&engine.bytes, &old, old + bytes))
-        ;
-    return old + bytes;
+    (void)pthread_mutex_lock(&engine.lock);
+    bool fits = engine.bytes + bytes <= PART_OF_MEMORY * engine.room;
+    bool may_enter = fits || engine.held == 0;
+    *is_held = fits && call->routine != FL_BLAS_GETRS;
+    if (may_enter) {
+        engine.bytes += bytes;
+        engine.held += *is_held;
+    }
+    (void)pthread_mutex_unlock(&engine.lock);
+    return may_enter;
 }
 
-/* Where results stay on the GPUs until the end, the host's memory is only read before, and copied
- * beside. Evicted tiles would be written to it. getrs exchanges rows there first. */
-static bool can_hold(const fl_blas_call *call, const fl_undo *undo, double bytes)
+static void leave(double bytes, bool is_held)
 {
-    return fl_undo_has_copies(undo) && call->routine != FL_BLAS_GETRS &&
-           bytes <= PART_OF_MEMORY * engine.room;
+    (void)pthread_mutex_lock(&engine.lock);
+    engine.bytes -= bytes;
+    engine.held -= is_held;
+    (void)pthread_mutex_unlock(&engine.lock);
 }
 
+/* Of a call that is none, no device is to blame. */
 static fl_blas_outcome fail_call(const fl_undo *undo, const filch_error *error)
 {
     fl_undo_restore(undo, 0);
+    if (error->status == FILCH_INVALID_ARGUMENT)
+        return FL_BLAS_LEFT;
     engine.host->say("a call failed: %s: %s; the next BLAS computes it",
                      filch_status_name(error->status), error->text);
     return atomic_fetch_add(&engine.failures, 1) + 1 < FAILURES_MOST ? FL_BLAS_LEFT : FL_BLAS_NEVER;
 }
 
-static fl_blas_outcome run_call(fl_blas_call *call, double bytes)
+static fl_blas_outcome run_call(fl_blas_call *call, bool is_held)
 {
     fl_undo undo;
     filch_error error = FILCH_ERROR_INIT;
     if (atomic_load(&engine.is_over) || !fl_undo_begin(&undo, call))
         return FL_BLAS_LEFT;
     const fl_works_hold hold = {settle, &undo};
-    bool is_held = can_hold(call, &undo, bytes);
+    is_held = is_held && fl_undo_has_copies(&undo);
     if (!is_held)
         fl_undo_wait(&undo);
     fl_blas_outcome outcome = FL_BLAS_DONE;
@@ -176,9 +199,13 @@ static fl_blas_outcome run_call(fl_blas_call *call, double bytes)
 static fl_blas_outcome run(fl_blas_call *call)
 {
     double bytes = fl_call_bytes(call);
+    bool is_held = false;
+    fl_blas_outcome outcome = FL_BLAS_LEFT;
     atomic_fetch_add(&engine.calls, 1);
-    fl_blas_outcome outcome = run_call(call, add_bytes(bytes));
-    (void)add_bytes(-bytes);
+    if (enter(call, bytes, &is_held)) {
+        outcome = run_call(call, is_held);
+        leave(bytes, is_held);
+    }
     atomic_fetch_sub(&engine.calls, 1);
     return outcome;
 }

@@ -14,6 +14,7 @@ typedef struct fl_blas_host {
     void (*leave)(void);
     void *(*find)(const char *name, const void *caller); /* a function of the next BLAS */
     const void *caller;                                  /* of the first call, for find */
+    size_t integer_bytes;                                /* of what find finds by the usual names */
     void (*say)(const char *format, ...) __attribute__((format(printf, 1, 2)));
 } fl_blas_host;
 

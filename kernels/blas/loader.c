@@ -5,7 +5,6 @@
 #include "kernels/blas/gate.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,10 +15,9 @@
 typedef enum state { WAITING, STARTED, OVER } state;
 
 static _Atomic state now_is;
-/* The process that began to start the engine, or 0. The engine's threads, and the driver's, are not
- * in its children; nor is the owner of the lock, if it was held. */
+/* The process whose first large call starts the engine, or 0. The engine's threads, and the
+ * driver's, are not in its children; nor is the thread that starts it. */
 static _Atomic pid_t owner;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const fl_blas_engine *engine;
 static fl_blas_host host;
 
@@ -56,12 +54,12 @@ static state get(void)
 
 static void start(const void *caller)
 {
-    atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
     host = (fl_blas_host){.settings = fl_settings(),
                           .enter = filch_blas_suspend,
                           .leave = filch_blas_resume,
                           .find = fl_next_symbol,
                           .caller = caller,
+                          .integer_bytes = fl_loader_integer_bytes,
                           .say = fl_settings_say};
     /* Whatever the start calls is none of the program's calls. */
     filch_blas_suspend();
@@ -82,19 +80,18 @@ bool fl_loader_is_over(void)
 
 fl_blas_outcome fl_loader_run(fl_blas_call *call, const void *caller)
 {
-    pid_t of = atomic_load_explicit(&owner, memory_order_relaxed);
-    if (of != 0 && of != getpid()) {
+    pid_t of = 0, self = getpid();
+    /* Relaxed: who owns publishes what it made by set(). */
+    if (atomic_compare_exchange_strong_explicit(&owner, &of, self, memory_order_relaxed,
+                                                memory_order_relaxed)) {
+        start(caller);
+    } else if (of != self) {
         set(OVER);
         return FL_BLAS_NEVER;
     }
-    if (get() == WAITING) {
-        (void)pthread_mutex_lock(&lock);
-        if (get() == WAITING)
-            start(caller);
-        (void)pthread_mutex_unlock(&lock);
-    }
+    /* While another thread starts the engine, the next BLAS is there already. */
     if (get() != STARTED)
-        return FL_BLAS_NEVER;
+        return get() == OVER ? FL_BLAS_NEVER : FL_BLAS_LEFT;
     fl_blas_outcome outcome = engine->run(call);
     if (outcome == FL_BLAS_NEVER)
         set(OVER);

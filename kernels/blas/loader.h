@@ -5,6 +5,9 @@
 
 #include "kernels/blas/engine.h"
 
+/* Of the integers that the usual names take; each library has its own. */
+extern const size_t fl_loader_integer_bytes;
+
 /* Thread safety of all: any thread. */
 bool fl_loader_is_started(void);
 /* For ever: there is no device, or this is the child of a process that started the engine. */

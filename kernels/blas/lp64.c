@@ -9,3 +9,6 @@
 #define FL_LAPACKE_WORK(name) LAPACKE_##name##_work
 
 #include "kernels/blas/entries.h"
+#include "kernels/blas/loader.h"
+
+const size_t fl_loader_integer_bytes = sizeof(int32_t);

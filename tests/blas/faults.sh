@@ -3,14 +3,14 @@
 # faults.sh FILCH-RUN CLIENT: GPUs of the fake driver fail here and there; every result is right all the
 # same, by the next BLAS.
 set -uo pipefail
-run=$1 client=$2 failed=0
+run=$1 client=$2 failed=0 links= sizes=7,40
 
 # one FAILURE ROUTINE...: some call must have failed.
 one()
 {
-    local config="{\"failures\": [{$1}]}" output
+    local config="{$links\"failures\": [{$1}]}" output
     shift
-    output=$(FAKECUDA_CONFIG=$config "$run" --verbose "$client" --sizes 7,40 "$@" 2>&1) || {
+    output=$(FAKECUDA_CONFIG=$config "$run" --verbose "$client" --sizes "$sizes" "$@" 2>&1) || {
         echo "$config $*:"
         tail -5 <<<"$output"
         failed=1
@@ -33,4 +33,9 @@ one '"call": "cuMemcpyDtoHAsync", "nth": 20, "count": 0, "result": 719, "sticky"
 one '"call": "cuMemAlloc", "count": 0, "result": 2' gemm trsm potrf
 one '"call": "cuInit", "count": 0, "result": 802' gemm trsm potrf
 one '"call": "cublasCreate", "count": 0' gemm trsm potrf
+# GPUs that do not reach each other: tiles go between them by the caller's own memory.
+links='"links": [{"from": 0, "to": 1, "peer": false}], ' sizes=65
+export FILCH_NVRTC=/nonexistent/libnvrtc.so FILCH_CACHE_DIR=off
+one '"call": "cusolverDnDpotrf", "nth": 4' potrf
+one '"call": "cublasDtrsm", "nth": 60' trsm
 exit $failed
