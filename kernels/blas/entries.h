@@ -91,8 +91,8 @@
         STORE                                                                    \
     }
 
-/* An entry point of LAPACKE, whose result is info. */
-#define FL_LAPACKE_ENTRY(symbol, check, declared, given, flops, ...)               \
+/* An entry point of LAPACKE, whose result is info; STORE tells the rest. */
+#define FL_LAPACKE_ENTRY(symbol, check, declared, given, flops, STORE, ...)        \
     FL_EXPORT fl_int symbol declared;                                              \
     FL_EXPORT fl_int symbol declared                                               \
     {                                                                              \
@@ -112,6 +112,7 @@
             }                                                                      \
             fl_next_missing(&entry, &call);                                        \
         }                                                                          \
+        STORE                                                                      \
         return (fl_int)call.info;                                                  \
     }
 
@@ -130,28 +131,32 @@
              (FL_DECLARED_F(p, NAME), fl_int * info FL_LENGTHS),                            \
              (FL_GIVEN(NAME), info FL_LENGTHS_GIVEN), FL_##NAME##_FLOPS(FL_DEREF), FL_INFO, \
              FL_KIND(real, NAME), FL_SET_F(NAME))
-#define FL_LAPACKE_FACTOR(p, real, name, NAME)                                                   \
-    FL_LAPACKE_ENTRY(FL_LAPACKE(p##name), FL_NANCHECK, (int layout, FL_DECLARED_E(p, NAME)),     \
-                     (layout, FL_GIVEN(NAME)), FL_##NAME##_FLOPS(FL_VALUE), FL_KIND(real, NAME), \
+#define FL_LAPACKE_FACTOR(p, real, name, NAME)                                                     \
+    FL_LAPACKE_ENTRY(FL_LAPACKE(p##name), FL_NANCHECK, (int layout, FL_DECLARED_E(p, NAME)),       \
+                     (layout, FL_GIVEN(NAME)), FL_##NAME##_FLOPS(FL_VALUE), , FL_KIND(real, NAME), \
                      .layout = layout, FL_SET_E(NAME))
-#define FL_LAPACKE_WORK_FACTOR(p, real, name, NAME)                                              \
-    FL_LAPACKE_ENTRY(FL_LAPACKE_WORK(p##name), NULL, (int layout, FL_DECLARED_E(p, NAME)),       \
-                     (layout, FL_GIVEN(NAME)), FL_##NAME##_FLOPS(FL_VALUE), FL_KIND(real, NAME), \
+#define FL_LAPACKE_WORK_FACTOR(p, real, name, NAME)                                                \
+    FL_LAPACKE_ENTRY(FL_LAPACKE_WORK(p##name), NULL, (int layout, FL_DECLARED_E(p, NAME)),         \
+                     (layout, FL_GIVEN(NAME)), FL_##NAME##_FLOPS(FL_VALUE), , FL_KIND(real, NAME), \
                      .layout = layout, FL_SET_E(NAME))
 
-/* geqrf has work space, but in LAPACKE's form that makes it. */
+/* geqrf has work space, but in LAPACKE's form that makes it. Its first element tells at the end how
+ * much is best: filch needs none, so it is the least. */
+#define FL_WORK(real, order) \
+    if (call.info == 0)      \
+        *work = (real)FL_GREATER(1, order);
 #define FL_GEQRF(p, real)                                                                          \
     FL_ENTRY(FL_FORTRAN(p##geqrf),                                                                 \
              (FL_DECLARED_F(p, GEQRF), real * work, const fl_int *lwork, fl_int *info),            \
              (FL_DECLARED_F(p, GEQRF), real * work, const fl_int *lwork, fl_int *info FL_LENGTHS), \
              (FL_GIVEN(GEQRF), work, lwork, info FL_LENGTHS_GIVEN), FL_GEQRF_FLOPS(FL_DEREF),      \
-             FL_INFO, FL_KIND(real, GEQRF), FL_SET_F(GEQRF),                                       \
+             FL_INFO FL_WORK(real, *n), FL_KIND(real, GEQRF), FL_SET_F(GEQRF),                     \
              .is_left = *lwork < FL_GREATER(1, *n))                                                \
     FL_LAPACKE_FACTOR(p, real, geqrf, GEQRF)                                                       \
     FL_LAPACKE_ENTRY(FL_LAPACKE_WORK(p##geqrf), NULL,                                              \
                      (int layout, FL_DECLARED_E(p, GEQRF), real *work, fl_int lwork),              \
                      (layout, FL_GIVEN(GEQRF), work, lwork), FL_GEQRF_FLOPS(FL_VALUE),             \
-                     FL_KIND(real, GEQRF), .layout = layout, FL_SET_E(GEQRF),                      \
+                     FL_WORK(real, n), FL_KIND(real, GEQRF), .layout = layout, FL_SET_E(GEQRF),    \
                      .is_left = lwork < FL_GREATER(1, n))
 
 #define FL_NANCHECK FL_TEXT(FL_LAPACKE(get_nancheck))

@@ -262,6 +262,9 @@ static integer call_geqrf(int form, matrix *a, REAL *tau)
             P(LAPACK_, geqrf)(&m, &n, a->p, &ld, tau, work, &count, &info);
         else if (info == 0)
             info = P(LAPACKE_, geqrf_work)(layout_of(form), m, n, a->p, ld, tau, work, count);
+        if (info == 0 && !(work[0] >= 1 && work[0] >= (REAL)(form == FORTRAN ? n : 1)))
+            client_wrong("%zu geqrf form %d: the best work space is %g", sizeof(REAL), form,
+                         (double)work[0]);
         free(work);
     } else {
         info = P(LAPACKE_, geqrf)(layout_of(form), m, n, a->p, ld, tau);
