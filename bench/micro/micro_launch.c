@@ -3,8 +3,8 @@
  * in a batch, a graph whose parameters are set before each launch of it; with no parameters, with
  * some, and with filch's views; where kernels wait for the whole kernel before them, and where they
  * begin before it ends and wait inside (programmatic dependent launch). All by turns. */
+#include "micro/bed.h"
 #include "micro/micro.h"
-#include "offload/gpu.h"
 #include "support/fail.h"
 #include "support/timing.h"
 
@@ -143,13 +143,15 @@ static void *const arguments[VIEWS] = {nothing[0], nothing[1], nothing[2]};
 
 /* --- The driver --- */
 
-typedef struct bed {
-    bench_gpu gpu; /* cuda:0 */
-    CUstream stream;
+typedef struct launches {
+    micro_bed *bed;
+    FILE *out;
+    micro_list *list;
+    size_t largest;          /* kernels of a graph */
     CUstream others[OTHERS]; /* made before the last case is timed */
     CUmodule modules[2];
     CUfunction functions[WAYS][PARAMS]; /* null: this GPU or driver has no such launches */
-} bed;
+} launches;
 
 typedef struct made {
     CUgraph graph;
@@ -157,19 +159,14 @@ typedef struct made {
     CUgraphNode *nodes;
 } made;
 
-static filch_status asked(const bed *b, CUresult result, const char *call, filch_error *error)
-{
-    return bench_gpu_check(&b->gpu, result, call, error);
-}
-
 static void **params_of(enum params params)
 {
     return params == NONE ? NULL : (void **)(uintptr_t)arguments;
 }
 
-static CUDA_KERNEL_NODE_PARAMS node_params(const bed *b, const launch_case *c)
+static CUDA_KERNEL_NODE_PARAMS node_params(const launches *l, const launch_case *c)
 {
-    return (CUDA_KERNEL_NODE_PARAMS){.func = b->functions[c->way][c->params],
+    return (CUDA_KERNEL_NODE_PARAMS){.func = l->functions[c->way][c->params],
                                      .gridDimX = 1,
                                      .gridDimY = 1,
                                      .gridDimZ = 1,
@@ -179,15 +176,15 @@ static CUDA_KERNEL_NODE_PARAMS node_params(const bed *b, const launch_case *c)
                                      .kernelParams = params_of(c->params)};
 }
 
-static filch_status launch(const bed *b, const launch_case *c, filch_error *error)
+static filch_status launch(const launches *l, const launch_case *c, filch_error *error)
 {
-    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
-    CUfunction function = b->functions[c->way][c->params];
+    const fl_cuda_api *api = bench_gpu_api(&l->bed->gpu);
+    CUfunction function = l->functions[c->way][c->params];
     if (c->way <= NEW)
-        return asked(b,
-                     api->cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, b->stream,
-                                         params_of(c->params), NULL),
-                     "cuLaunchKernel", error);
+        return micro_bed_check(l->bed,
+                               api->cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, l->bed->stream,
+                                                   params_of(c->params), NULL),
+                               "cuLaunchKernel", error);
     CUlaunchAttribute attribute = {.id = FL_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
     attribute.value.programmaticStreamSerializationAllowed = 1;
     CUlaunchConfig config = {.gridDimX = 1,
@@ -196,11 +193,12 @@ static filch_status launch(const bed *b, const launch_case *c, filch_error *erro
                              .blockDimX = 1,
                              .blockDimY = 1,
                              .blockDimZ = 1,
-                             .hStream = b->stream,
+                             .hStream = l->bed->stream,
                              .attrs = &attribute,
                              .numAttrs = 1};
-    return asked(b, api->cuLaunchKernelEx(&config, function, params_of(c->params), NULL),
-                 "cuLaunchKernelEx", error);
+    return micro_bed_check(l->bed,
+                           api->cuLaunchKernelEx(&config, function, params_of(c->params), NULL),
+                           "cuLaunchKernelEx", error);
 }
 
 /* --- Graphs --- */
@@ -225,12 +223,12 @@ static size_t before(const launch_case *c, size_t at, size_t list[2])
     return count;
 }
 
-static CUresult add_node(const bed *b, const launch_case *c, made *m, size_t at)
+static CUresult add_node(const launches *l, const launch_case *c, made *m, size_t at)
 {
     static const CUgraphEdgeData early = {.from_port = FL_CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
                                           .type = FL_CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
-    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
-    const CUDA_KERNEL_NODE_PARAMS params = node_params(b, c);
+    const fl_cuda_api *api = bench_gpu_api(&l->bed->gpu);
+    const CUDA_KERNEL_NODE_PARAMS params = node_params(l, c);
     size_t list[2], count = before(c, at, list);
     CUgraphNode behind[2];
     for (size_t k = 0; k < count; k++)
@@ -243,9 +241,9 @@ static CUresult add_node(const bed *b, const launch_case *c, made *m, size_t at)
     return result;
 }
 
-static void drop(const bed *b, made *m)
+static void drop(const launches *l, made *m)
 {
-    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
+    const fl_cuda_api *api = bench_gpu_api(&l->bed->gpu);
     if (m->executable)
         (void)api->cuGraphExecDestroy(m->executable);
     if (m->graph)
@@ -254,32 +252,32 @@ static void drop(const bed *b, made *m)
     *m = (made){0};
 }
 
-static filch_status make(const bed *b, const launch_case *c, made *m, filch_error *error)
+static filch_status make(const launches *l, const launch_case *c, made *m, filch_error *error)
 {
-    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
+    const fl_cuda_api *api = bench_gpu_api(&l->bed->gpu);
     *m = (made){.nodes = calloc(c->count, sizeof *m->nodes)};
     if (!m->nodes)
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "launch", 0, "no memory for a graph");
     CUresult result = api->cuGraphCreate(&m->graph, 0);
     for (size_t k = 0; k < c->count && result == FL_CUDA_SUCCESS; k++)
-        result = add_node(b, c, m, k);
+        result = add_node(l, c, m, k);
     if (result == FL_CUDA_SUCCESS)
         result = api->cuGraphInstantiateWithFlags(&m->executable, m->graph, 0);
-    return asked(b, result, "a graph", error);
+    return micro_bed_check(l->bed, result, "a graph", error);
 }
 
-static filch_status put(const bed *b, const launch_case *c, const made *m, filch_error *error)
+static filch_status put(const launches *l, const launch_case *c, const made *m, filch_error *error)
 {
-    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
-    const CUDA_KERNEL_NODE_PARAMS params = node_params(b, c);
+    const fl_cuda_api *api = bench_gpu_api(&l->bed->gpu);
+    const CUDA_KERNEL_NODE_PARAMS params = node_params(l, c);
     CUresult result = FL_CUDA_SUCCESS;
     if (c->form == STREAM)
-        return launch(b, c, error);
+        return launch(l, c, error);
     for (size_t k = 0; k < c->count && c->form == BATCH && result == FL_CUDA_SUCCESS; k++)
         result = api->cuGraphExecKernelNodeSetParams(m->executable, m->nodes[k], &params);
     if (result == FL_CUDA_SUCCESS)
-        result = api->cuGraphLaunch(m->executable, b->stream);
-    return asked(b, result, "cuGraphLaunch", error);
+        result = api->cuGraphLaunch(m->executable, l->bed->stream);
+    return micro_bed_check(l->bed, result, "cuGraphLaunch", error);
 }
 
 /* --- Measuring --- */
@@ -289,7 +287,7 @@ typedef struct figures {
     double host[MICRO_ROUNDS];
 } figures;
 
-static filch_status time_case(const bed *b, const launch_case *c, const made *m, size_t round,
+static filch_status time_case(const launches *l, const launch_case *c, const made *m, size_t round,
                               figures *f, filch_error *error)
 {
     size_t repeat = (KERNELS + c->count - 1) / c->count;
@@ -297,161 +295,150 @@ static filch_status time_case(const bed *b, const launch_case *c, const made *m,
     filch_status status = FILCH_OK;
     double begin = bench_now_s();
     for (size_t k = 0; k < repeat && status == FILCH_OK; k++)
-        status = put(b, c, m, error);
+        status = put(l, c, m, error);
     double issued = bench_now_s();
     if (status == FILCH_OK)
-        status = asked(b, bench_gpu_api(&b->gpu)->cuStreamSynchronize(b->stream),
-                       "cuStreamSynchronize", error);
+        status = micro_bed_check(l->bed,
+                                 bench_gpu_api(&l->bed->gpu)->cuStreamSynchronize(l->bed->stream),
+                                 "cuStreamSynchronize", error);
     f->all[round] = (bench_now_s() - begin) / kernels;
     f->host[round] = (issued - begin) / kernels;
     return status;
 }
 
-static bool is_possible(const bed *b, const launch_case *c, size_t largest)
+static bool is_possible(const launches *l, const launch_case *c)
 {
-    return b->functions[c->way][c->params] && c->count <= largest;
+    return l->functions[c->way][c->params] && c->count <= l->largest;
 }
 
-static void report(const launch_case *c, figures *f, FILE *out, micro_list *list)
+static void report(const launches *l, const launch_case *c, figures *f)
 {
     char name[MICRO_NAME];
-    micro_report(out, list, c->name, micro_median(f->all) * 1e6, "us/kernel");
+    micro_report(l->out, l->list, c->name, micro_median(f->all) * 1e6, "us/kernel");
     if (c->form == GRAPH)
         return;
     snprintf(name, sizeof name, "%s: the host", c->name);
-    micro_report(out, list, name, micro_median(f->host) * 1e6, "us/kernel");
+    micro_report(l->out, l->list, name, micro_median(f->host) * 1e6, "us/kernel");
 }
 
-static filch_status use_streams(bed *b, filch_error *error)
+static filch_status use_streams(launches *l, filch_error *error)
 {
-    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
+    const fl_cuda_api *api = bench_gpu_api(&l->bed->gpu);
     CUresult result = FL_CUDA_SUCCESS;
     for (size_t k = 0; k < OTHERS && result == FL_CUDA_SUCCESS; k++) {
-        result = api->cuStreamCreate(&b->others[k], FL_CU_STREAM_NON_BLOCKING);
+        result = api->cuStreamCreate(&l->others[k], FL_CU_STREAM_NON_BLOCKING);
         if (result == FL_CUDA_SUCCESS)
-            result = api->cuLaunchKernel(b->functions[FULL][NONE], 1, 1, 1, 1, 1, 1, 0,
-                                         b->others[k], NULL, NULL);
+            result = api->cuLaunchKernel(l->functions[FULL][NONE], 1, 1, 1, 1, 1, 1, 0,
+                                         l->others[k], NULL, NULL);
     }
-    return asked(b, result, "cuStreamCreate", error);
+    return micro_bed_check(l->bed, result, "cuStreamCreate", error);
 }
 
 /* A graph that this driver refuses is left out. */
-static filch_status measure(bed *b, size_t largest, FILE *out, micro_list *list, filch_error *error)
+static filch_status measure(launches *l, filch_error *error)
 {
     static made graphs[CASES];
     static figures all[CASES];
     bool is_there[CASES];
     filch_status status = FILCH_OK;
     for (size_t k = 0; k < CASES; k++) {
-        is_there[k] = is_possible(b, &cases[k], largest);
+        is_there[k] = is_possible(l, &cases[k]);
         if (is_there[k] && cases[k].form != STREAM)
-            is_there[k] = make(b, &cases[k], &graphs[k], error) == FILCH_OK;
+            is_there[k] = make(l, &cases[k], &graphs[k], error) == FILCH_OK;
     }
     for (int r = -1; r < MICRO_ROUNDS && status == FILCH_OK; r++) /* the first warms up */
         for (size_t k = 0; k < CASES - 1 && status == FILCH_OK; k++)
             if (is_there[k])
-                status = time_case(b, &cases[k], &graphs[k], r < 0 ? 0 : (size_t)r, &all[k], error);
+                status = time_case(l, &cases[k], &graphs[k], r < 0 ? 0 : (size_t)r, &all[k], error);
     if (status == FILCH_OK)
-        status = use_streams(b, error);
+        status = use_streams(l, error);
     for (int r = -1; r < MICRO_ROUNDS && status == FILCH_OK && is_there[CASES - 1]; r++)
-        status = time_case(b, &cases[CASES - 1], &graphs[CASES - 1], r < 0 ? 0 : (size_t)r,
+        status = time_case(l, &cases[CASES - 1], &graphs[CASES - 1], r < 0 ? 0 : (size_t)r,
                            &all[CASES - 1], error);
     for (size_t k = 0; k < CASES; k++) {
-        drop(b, &graphs[k]);
+        drop(l, &graphs[k]);
         if (is_there[k] && status == FILCH_OK)
-            report(&cases[k], &all[k], out, list);
+            report(l, &cases[k], &all[k]);
     }
     return status;
 }
 
 /* --- Beginning and end --- */
 
-static filch_status load(bed *b, int module, const char *image, enum way first, enum way last,
+static filch_status load(launches *l, int module, const char *image, enum way first, enum way last,
                          filch_error *error)
 {
-    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
-    filch_status status = asked(
-        b, api->cuModuleLoadDataEx(&b->modules[module], image, 0, NULL, NULL), "kernels", error);
+    const fl_cuda_api *api = bench_gpu_api(&l->bed->gpu);
+    filch_status status =
+        micro_bed_check(l->bed, api->cuModuleLoadDataEx(&l->modules[module], image, 0, NULL, NULL),
+                        "kernels", error);
     for (int w = (int)first; w <= (int)last; w++)
         for (int p = 0; p < PARAMS && status == FILCH_OK; p++) {
             char name[MICRO_NAME];
             snprintf(name, sizeof name, "%s%s", prefixes[w], suffixes[p]);
-            status =
-                asked(b, api->cuModuleGetFunction(&b->functions[w][p], b->modules[module], name),
-                      name, error);
+            status = micro_bed_check(
+                l->bed, api->cuModuleGetFunction(&l->functions[w][p], l->modules[module], name),
+                name, error);
         }
     return status;
 }
 
-static filch_status permit(const bed *b, filch_error *error)
+static filch_status permit(const launches *l, filch_error *error)
 {
-    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
+    const fl_cuda_api *api = bench_gpu_api(&l->bed->gpu);
     int most = 0;
     CUresult result = api->cuDeviceGetAttribute(
-        &most, FL_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, b->gpu.device);
+        &most, FL_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, l->bed->gpu.device);
     for (int p = 0; p < PARAMS && result == FL_CUDA_SUCCESS; p++)
-        result = api->cuFuncSetAttribute(b->functions[SHARED][p],
+        result = api->cuFuncSetAttribute(l->functions[SHARED][p],
                                          FL_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most);
-    return asked(b, result, "cuFuncSetAttribute", error);
+    return micro_bed_check(l->bed, result, "cuFuncSetAttribute", error);
 }
 
-static filch_status open_bed(bed *b, filch_error *error)
+static filch_status load_all(launches *l, filch_error *error)
 {
-    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
+    const bench_gpu *gpu = &l->bed->gpu;
     int major = 0;
     filch_status status =
-        asked(b,
-              api->cuDeviceGetAttribute(&major, FL_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                                        b->gpu.device),
-              "cuDeviceGetAttribute", error);
+        micro_bed_check(l->bed,
+                        bench_gpu_api(gpu)->cuDeviceGetAttribute(
+                            &major, FL_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, gpu->device),
+                        "cuDeviceGetAttribute", error);
     if (status == FILCH_OK)
-        status = asked(b, api->cuStreamCreate(&b->stream, FL_CU_STREAM_NON_BLOCKING),
-                       "cuStreamCreate", error);
+        status = load(l, 0, full_kernels, FULL, SHARED, error);
     if (status == FILCH_OK)
-        status = load(b, 0, full_kernels, FULL, SHARED, error);
-    if (status == FILCH_OK)
-        status = permit(b, error);
-    if (status == FILCH_OK && major >= EARLY_MAJOR && bench_gpu_driver(&b->gpu) >= EARLY_DRIVER)
-        status = load(b, 1, early_kernels, NEW, EARLY, error);
+        status = permit(l, error);
+    if (status == FILCH_OK && major >= EARLY_MAJOR && bench_gpu_driver(gpu) >= EARLY_DRIVER)
+        status = load(l, 1, early_kernels, NEW, EARLY, error);
     return status;
 }
 
-static void close_bed(bed *b)
+static void unload(launches *l)
 {
-    const fl_cuda_api *api = bench_gpu_api(&b->gpu);
+    const fl_cuda_api *api = bench_gpu_api(&l->bed->gpu);
     for (int k = 0; k < 2; k++)
-        if (b->modules[k])
-            (void)api->cuModuleUnload(b->modules[k]);
+        if (l->modules[k])
+            (void)api->cuModuleUnload(l->modules[k]);
     for (size_t k = 0; k < OTHERS; k++)
-        if (b->others[k])
-            (void)api->cuStreamDestroy(b->others[k]);
-    if (b->stream)
-        (void)api->cuStreamDestroy(b->stream);
+        if (l->others[k])
+            (void)api->cuStreamDestroy(l->others[k]);
+}
+
+static filch_status measure_all(micro_bed *bed, void *argument, filch_error *error)
+{
+    launches *l = argument;
+    l->bed = bed;
+    filch_status status = load_all(l, error);
+    if (status == FILCH_OK)
+        status = measure(l, error);
+    unload(l);
+    return status;
 }
 
 int micro_launch_upto(FILE *out, micro_list *list, size_t largest)
 {
-    filch_error error = FILCH_ERROR_INIT;
-    bed b = {0};
-    if (bench_gpu_count(&error) == 0) {
-        fprintf(stderr, "filch-bench micro: launch: %s\n", error.text);
-        return MICRO_ABSENT;
-    }
-    filch_status status = bench_gpu_open(&b.gpu, 0, &error);
-    if (status == FILCH_OK)
-        status = bench_gpu_enter(&b.gpu, &error);
-    if (status == FILCH_OK) {
-        status = open_bed(&b, &error);
-        if (status == FILCH_OK)
-            status = measure(&b, largest, out, list, &error);
-        close_bed(&b);
-        bench_gpu_leave(&b.gpu);
-    }
-    bench_gpu_close(&b.gpu);
-    if (status == FILCH_OK)
-        return 0;
-    fprintf(stderr, "filch-bench micro: launch: %s\n", error.text);
-    return status == FILCH_NOT_FOUND ? MICRO_ABSENT : 1;
+    launches l = {.out = out, .list = list, .largest = largest};
+    return micro_bed_use("launch", false, measure_all, &l);
 }
 
 int micro_launch(FILE *out, micro_list *list)
