@@ -22,8 +22,9 @@ typedef struct fl_dense_args {
     uint64_t row;   /* first row of the diagonal block */
     uint64_t order; /* of the diagonal block */
     int32_t fill, op, diagonal;
-    uint16_t swap;    /* FL_DENSE_STEP: rows of B are exchanged before; FL_DENSE_SWAP: backwards */
-    uint16_t inverts; /* the diagonal block's inverse is made, or there */
+    uint8_t swap;     /* FL_DENSE_STEP: rows of B are exchanged before; FL_DENSE_SWAP: backwards */
+    uint8_t inverts;  /* the diagonal block's inverse is made, or there */
+    uint16_t compute; /* FL_DENSE_STEP: of its product */
 } fl_dense_args;
 
 struct fl_dense {
@@ -31,6 +32,10 @@ struct fl_dense {
     filch_codelet *codelets[FL_DENSE_KERNELS];
     filch_codelet *exchange; /* see fl_dense_exchange() */
     bool has_tried;
+    /* Of mixed.h; made on demand. */
+    struct fl_dense *single;
+    filch_codelet *narrow[3]; /* narrow.h */
+    filch_codelet *passes[6]; /* passes.h */
 };
 
 /* A codelet with FL_DENSE_SWAP's accesses and arguments, of one tile of at most so many pivots,

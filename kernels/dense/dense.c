@@ -88,6 +88,8 @@ filch_status fl_dense_open(const fl_dense_desc *desc, fl_dense **out)
 
 void fl_dense_close(fl_dense *dense)
 {
+    if (dense)
+        fl_dense_close(dense->single);
     free(dense);
 }
 

@@ -19,6 +19,8 @@ typedef struct fl_dense_desc {
     fl_vendor *vendor;         /* null: no task runs on a GPU; outlives the runtime */
     size_t element;            /* sizeof(double) or sizeof(float) */
     bool is_idle;              /* on simulated devices: tasks compute nothing */
+    int compute;               /* of products in steps on GPUs, in single precision:
+                                  FL_VENDOR_COMPUTE_* */
 } fl_dense_desc;
 
 /* A matrix in block columns. */

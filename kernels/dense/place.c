@@ -89,6 +89,14 @@ static int inner_of(const fl_vendor_form *form, const filch_view *a)
                 to[i] = x[i] * from[i];                                                            \
         }                                                                                          \
     }                                                                                              \
+    static void p##_scale(double factor, const filch_view *a)                                      \
+    {                                                                                              \
+        for (uint64_t j = 0; j < a->cols; j++) {                                                   \
+            real *at = (real *)a->ptr + j * a->ld;                                                 \
+            for (uint64_t i = 0; i < a->rows; i++)                                                 \
+                at[i] = factor == 0 ? 0 : (real)factor * at[i];                                    \
+        }                                                                                          \
+    }                                                                                              \
     static void p##_unit_lower(const filch_view *a, const filch_view *c)                           \
     {                                                                                              \
         for (uint64_t j = 0; j < c->cols; j++) {                                                   \
@@ -153,6 +161,21 @@ int fl_place_trsm(const fl_place *on, const fl_vendor_form *form, const filch_vi
     return 0;
 }
 
+int fl_place_gemm_few(const fl_place *on, const fl_vendor_form *form, const filch_view *a,
+                      const filch_view *b, const filch_view *c)
+{
+    return on->lane && b->cols == 1 && form->op_b == FL_VENDOR_OP_N
+               ? fl_vendor_blas_gemv(on->lane, form, a, b, c)
+               : fl_place_gemm(on, form, a, b, c);
+}
+
+int fl_place_trsm_few(const fl_place *on, const fl_vendor_form *form, const filch_view *a,
+                      const filch_view *b)
+{
+    return on->lane && b->cols == 1 ? fl_vendor_blas_trsv(on->lane, form, a, b)
+                                    : fl_place_trsm(on, form, a, b);
+}
+
 int fl_place_syrk(const fl_place *on, const fl_vendor_form *form, const filch_view *a,
                   const filch_view *c)
 {
@@ -185,6 +208,17 @@ int fl_place_scale_rows(const fl_place *on, const filch_view *a, const void *x, 
         d_scale_rows(a, x, c);
     else
         s_scale_rows(a, x, c);
+    return 0;
+}
+
+int fl_place_scale(const fl_place *on, double factor, const filch_view *a)
+{
+    if (on->lane)
+        return fl_vendor_blas_scale(on->lane, factor, a);
+    if (is_double(a))
+        d_scale(factor, a);
+    else
+        s_scale(factor, a);
     return 0;
 }
 

@@ -28,6 +28,11 @@ int fl_place_gemm(const fl_place *on, const fl_vendor_form *form, const filch_vi
                   const filch_view *b, const filch_view *c);
 int fl_place_trsm(const fl_place *on, const fl_vendor_form *form, const filch_view *a,
                   const filch_view *b);
+/* The same, by calls for one column where B has one. */
+int fl_place_gemm_few(const fl_place *on, const fl_vendor_form *form, const filch_view *a,
+                      const filch_view *b, const filch_view *c);
+int fl_place_trsm_few(const fl_place *on, const fl_vendor_form *form, const filch_view *a,
+                      const filch_view *b);
 int fl_place_syrk(const fl_place *on, const fl_vendor_form *form, const filch_view *a,
                   const filch_view *c);
 /* B := alpha op(A) B, or alpha B op(A). */
@@ -40,6 +45,8 @@ int fl_place_potrf(const fl_place *on, int fill, const filch_view *a, int32_t *i
 /* C := diag(x) A; C may be A. */
 int fl_place_scale_rows(const fl_place *on, const filch_view *a, const void *x,
                         const filch_view *c);
+/* A := factor A; A is not read where the factor is 0. */
+int fl_place_scale(const fl_place *on, double factor, const filch_view *a);
 int fl_place_copy(const fl_place *on, const filch_view *from, const filch_view *to);
 /* To := the lower triangle of A with ones on the diagonal, and zeros above. */
 int fl_place_unit_lower(const fl_place *on, const filch_view *a, const filch_view *identity,

@@ -29,7 +29,8 @@ static int multiply(const fl_place *on, const filch_call *call)
     const filch_view *b = &call->views[1];
     uint64_t first, count;
     rest_of(call, &first, &count);
-    const fl_vendor_form form = {.op_a = args->op, .alpha = -1, .beta = 1};
+    const fl_vendor_form form = {
+        .op_a = args->op, .alpha = -1, .beta = 1, .compute = args->compute};
     const filch_view a = fl_part(&call->views[0], first, 0, count, args->order);
     const filch_view solved = fl_part(b, args->row, 0, args->order, b->cols);
     const filch_view rest = fl_part(b, first, 0, count, b->cols);
@@ -86,7 +87,8 @@ filch_status fl_dense_add_step(const fl_dense *dense, const fl_step *step, filch
                           .op = step->form.op_a,
                           .diagonal = step->form.diagonal,
                           .swap = step->pivots != NULL,
-                          .inverts = step->inverses != NULL};
+                          .inverts = step->inverses != NULL,
+                          .compute = (uint16_t)dense->desc.compute};
     filch_access accesses[5] = {FILCH_R(a->data, 0, step->at), FILCH_RW(b->data, 0, step->to)};
     uint32_t count = 2;
     if (step->pivots)

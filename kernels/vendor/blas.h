@@ -13,14 +13,32 @@ typedef struct fl_vendor_form {
     int op_a, op_b; /* FL_VENDOR_OP_* */
     int diagonal;   /* FL_VENDOR_UNIT: ones, not read */
     double alpha, beta;
+    int compute; /* of fl_vendor_blas_gemm() in single precision: FL_VENDOR_COMPUTE_* */
 } fl_vendor_form;
+
+/* How a product in single precision rounds its operands before it multiplies on tensor cores, and
+ * cuBLAS's values for it (cublasComputeType_t). Sums are in single precision, and so is storage. */
+enum {
+    FL_VENDOR_COMPUTE_SINGLE = 0, /* not at all */
+    FL_VENDOR_COMPUTE_FP16 = 74,
+    FL_VENDOR_COMPUTE_BF16 = 75,
+    FL_VENDOR_COMPUTE_TF32 = 77
+};
 
 /* C := alpha op(A) op(B) + beta C. */
 int fl_vendor_blas_gemm(fl_vendor_lane *lane, const fl_vendor_form *form, const filch_view *a,
                         const filch_view *b, const filch_view *c);
+/* The same of one column, B and C. */
+int fl_vendor_blas_gemv(fl_vendor_lane *lane, const fl_vendor_form *form, const filch_view *a,
+                        const filch_view *b, const filch_view *c);
 /* B := alpha op(A)^-1 B, or alpha B op(A)^-1. */
 int fl_vendor_blas_trsm(fl_vendor_lane *lane, const fl_vendor_form *form, const filch_view *a,
                         const filch_view *b);
+/* B := op(A)^-1 B of one column; alpha and side are of no account. */
+int fl_vendor_blas_trsv(fl_vendor_lane *lane, const fl_vendor_form *form, const filch_view *a,
+                        const filch_view *b);
+/* A := factor A; A is not read where the factor is 0. */
+int fl_vendor_blas_scale(fl_vendor_lane *lane, double factor, const filch_view *a);
 /* C := alpha op(A) B, or alpha B op(A); C may be B. */
 int fl_vendor_blas_trmm(fl_vendor_lane *lane, const fl_vendor_form *form, const filch_view *a,
                         const filch_view *b, const filch_view *c);

@@ -12,14 +12,18 @@ enum { FL_VENDOR_CODE_BLAS = 1000, FL_VENDOR_CODE_SOLVER = 2000, FL_VENDOR_CODE_
 
 /* X(library, member, symbol, parameters): handles and streams are pointers, enumerations ints.
  * Prototypes as in cublas_api.h and cusolverDn.h of CUDA 12.0 to 13.0. */
-#define FL_VENDOR_COMMON_CALLS(X)                                              \
-    X(blas, blas_create, "cublasCreate_v2", (void **handle))                   \
-    X(blas, blas_destroy, "cublasDestroy_v2", (void *handle))                  \
-    X(blas, blas_stream, "cublasSetStream_v2", (void *handle, void *stream))   \
-    X(blas, blas_version, "cublasGetVersion_v2", (void *handle, int *version)) \
-    X(blas, blas_limit, "cublasSetSmCountTarget", (void *handle, int count))   \
-    X(solver, solver_create, "cusolverDnCreate", (void **handle))              \
-    X(solver, solver_destroy, "cusolverDnDestroy", (void *handle))             \
+#define FL_VENDOR_COMMON_CALLS(X)                                                               \
+    X(blas, blas_create, "cublasCreate_v2", (void **handle))                                    \
+    X(blas, blas_destroy, "cublasDestroy_v2", (void *handle))                                   \
+    X(blas, blas_stream, "cublasSetStream_v2", (void *handle, void *stream))                    \
+    X(blas, blas_version, "cublasGetVersion_v2", (void *handle, int *version))                  \
+    X(blas, blas_limit, "cublasSetSmCountTarget", (void *handle, int count))                    \
+    X(blas, gemm_ex, "cublasGemmEx",                                                            \
+      (void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha, const void *a, \
+       int type_a, int lda, const void *b, int type_b, int ldb, const void *beta, void *c,      \
+       int type_c, int ldc, int compute, int algorithm))                                        \
+    X(solver, solver_create, "cusolverDnCreate", (void **handle))                               \
+    X(solver, solver_destroy, "cusolverDnDestroy", (void *handle))                              \
     X(solver, solver_stream, "cusolverDnSetStream", (void *handle, void *stream))
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): a declaration's parts take none */
@@ -27,6 +31,12 @@ enum { FL_VENDOR_CODE_BLAS = 1000, FL_VENDOR_CODE_SOLVER = 2000, FL_VENDOR_CODE_
     X(blas, p##gemm, "cublas" #P "gemm_v2",                                                       \
       (void *handle, int op_a, int op_b, int m, int n, int k, const real *alpha, const real *a,   \
        int lda, const real *b, int ldb, const real *beta, real *c, int ldc))                      \
+    X(blas, p##gemv, "cublas" #P "gemv_v2",                                                       \
+      (void *handle, int op, int m, int n, const real *alpha, const real *a, int lda,             \
+       const real *x, int step_x, const real *beta, real *y, int step_y))                         \
+    X(blas, p##trsv, "cublas" #P "trsv_v2",                                                       \
+      (void *handle, int fill, int op, int diagonal, int n, const real *a, int lda, real *x,      \
+       int step))                                                                                 \
     X(blas, p##gemm_strided, "cublas" #P "gemmStridedBatched",                                    \
       (void *handle, int op_a, int op_b, int m, int n, int k, const real *alpha, const real *a,   \
        int lda, long long step_a, const real *b, int ldb, long long step_b, const real *beta,     \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A cuBLAS for the fake driver: libcublas.so.13. */
 #define _GNU_SOURCE
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,6 +116,20 @@ static int submit(void *handle, const fake_blas_call *call, bool is_bad)
         cblas_##p##gemm(CblasColMajor, fake_blas_op(d->op_a), fake_blas_op(d->op_b), d->m, d->n,   \
                         d->k, (real)d->alpha, d->a.at, d->a.ld, d->b.at, d->b.ld, (real)d->beta,   \
                         d->c.at, d->c.ld);                                                         \
+        return 0;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    static int p##_gemv(const fake_blas_call *d)                                                   \
+    {                                                                                              \
+        cblas_##p##gemv(CblasColMajor, fake_blas_op(d->op_a), d->m, d->n, (real)d->alpha, d->a.at, \
+                        d->a.ld, d->b.at, 1, (real)d->beta, d->c.at, 1);                           \
+        return 0;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    static int p##_trsv(const fake_blas_call *d)                                                   \
+    {                                                                                              \
+        cblas_##p##trsv(CblasColMajor, fake_blas_fill(d->fill), fake_blas_op(d->op_a),             \
+                        fake_blas_diagonal(d->diagonal), d->n, d->a.at, d->a.ld, d->c.at, 1);      \
         return 0;                                                                                  \
     }                                                                                              \
                                                                                                    \
@@ -246,6 +261,45 @@ static int submit(void *handle, const fake_blas_call *call, bool is_bad)
                                   .step_b = step_b,                                                \
                                   .step_c = step_c};                                               \
         return count == 0 ? FAKE_BLAS_SUCCESS : submit(handle, &d, false);                         \
+    }                                                                                              \
+                                                                                                   \
+    FAKECUDA_API int cublas##P##gemv_v2(void *handle, int op, int m, int n, const real *alpha,     \
+                                        const real *a, int lda, const real *x, int step_x,         \
+                                        const real *beta, real *y, int step_y);                    \
+    int cublas##P##gemv_v2(void *handle, int op, int m, int n, const real *alpha, const real *a,   \
+                           int lda, const real *x, int step_x, const real *beta, real *y,          \
+                           int step_y)                                                             \
+    {                                                                                              \
+        int in = op == 0 ? n : m, out = op == 0 ? m : n;                                           \
+        const fake_blas_call d = {.name = "cublas" #P "gemv",                                      \
+                                  .run = p##_gemv,                                                 \
+                                  .element = sizeof(real),                                         \
+                                  .op_a = op,                                                      \
+                                  .m = m,                                                          \
+                                  .n = n,                                                          \
+                                  .alpha = *alpha,                                                 \
+                                  .beta = *beta,                                                   \
+                                  .a = fake_blas_operand(a, m, n, lda),                            \
+                                  .b = fake_blas_operand(x, in, 1, in > 1 ? in : 1),               \
+                                  .c = fake_blas_operand(y, out, 1, out > 1 ? out : 1)};           \
+        return submit(handle, &d, step_x != 1 || step_y != 1);                                     \
+    }                                                                                              \
+                                                                                                   \
+    FAKECUDA_API int cublas##P##trsv_v2(void *handle, int fill, int op, int diagonal, int n,       \
+                                        const real *a, int lda, real *x, int step);                \
+    int cublas##P##trsv_v2(void *handle, int fill, int op, int diagonal, int n, const real *a,     \
+                           int lda, real *x, int step)                                             \
+    {                                                                                              \
+        const fake_blas_call d = {.name = "cublas" #P "trsv",                                      \
+                                  .run = p##_trsv,                                                 \
+                                  .element = sizeof(real),                                         \
+                                  .fill = fill,                                                    \
+                                  .op_a = op,                                                      \
+                                  .diagonal = diagonal,                                            \
+                                  .n = n,                                                          \
+                                  .a = fake_blas_operand(a, n, n, lda),                            \
+                                  .c = fake_blas_operand(x, n, 1, n > 1 ? n : 1)};                 \
+        return submit(handle, &d, step != 1);                                                      \
     }                                                                                              \
                                                                                                    \
     FAKECUDA_API int cublas##P##trsm_v2(void *handle, int side, int fill, int op, int diagonal,    \
@@ -406,3 +460,86 @@ static int submit(void *handle, const fake_blas_call *call, bool is_bad)
 
 ROUTINES(D, d, double)
 ROUTINES(S, s, float)
+
+/* --- cublasGemmEx: floats rounded to what tensor cores take --- */
+
+/* cudaDataType, and the cublasComputeType_t with bits that a significand and an exponent keep. */
+enum { TYPE_FLOAT = 0, COMPUTE_FP16 = 74, COMPUTE_BF16 = 75, COMPUTE_TF32 = 77 };
+
+/* To so many bits behind the point, half to even; of an exponent of 8 bits. */
+static float round_bits(float x, int bits)
+{
+    uint32_t word;
+    memcpy(&word, &x, sizeof word);
+    uint32_t drop = 23 - (uint32_t)bits, odd = word >> drop & 1;
+    if (isfinite(x))
+        word = (word + (1u << (drop - 1)) - 1 + odd) & ~((1u << drop) - 1);
+    memcpy(&x, &word, sizeof x);
+    return x;
+}
+
+/* What is too large becomes infinite; below the least normal number the step stays. */
+static float round_half(float x)
+{
+    const float least = 0x1p-14f, step = 0x1p-24f;
+    float rounded = fabsf(x) < least ? rintf(x / step) * step : round_bits(x, 10);
+    return fabsf(rounded) > 65504 ? copysignf(INFINITY, x) : rounded;
+}
+
+static float round_to(int compute, float x)
+{
+    return compute == COMPUTE_FP16 ? round_half(x)
+                                   : round_bits(x, compute == COMPUTE_BF16 ? 7 : 10);
+}
+
+static float *rounded_copy(int compute, const fake_blas_matrix *from)
+{
+    float *copy = malloc(((size_t)from->rows * (size_t)from->cols + 1) * sizeof *copy);
+    for (int j = 0; copy != NULL && j < from->cols; j++)
+        for (int i = 0; i < from->rows; i++)
+            copy[(size_t)i + (size_t)j * (size_t)from->rows] = round_to(
+                compute, ((const float *)from->at)[(size_t)i + (size_t)j * (size_t)from->ld]);
+    return copy;
+}
+
+/* side: the compute type. */
+static int gemm_rounded(const fake_blas_call *d)
+{
+    float *a = rounded_copy(d->side, &d->a), *b = rounded_copy(d->side, &d->b);
+    bool is_there = a != NULL && b != NULL;
+    if (is_there)
+        cblas_sgemm(CblasColMajor, fake_blas_op(d->op_a), fake_blas_op(d->op_b), d->m, d->n, d->k,
+                    (float)d->alpha, a, d->a.rows > 1 ? d->a.rows : 1, b,
+                    d->b.rows > 1 ? d->b.rows : 1, (float)d->beta, d->c.at, d->c.ld);
+    free(a);
+    free(b);
+    return is_there ? 0 : 1;
+}
+
+FAKECUDA_API int cublasGemmEx(void *handle, int op_a, int op_b, int m, int n, int k,
+                              const void *alpha, const void *a, int type_a, int lda, const void *b,
+                              int type_b, int ldb, const void *beta, void *c, int type_c, int ldc,
+                              int compute, int algorithm);
+int cublasGemmEx(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
+                 const void *a, int type_a, int lda, const void *b, int type_b, int ldb,
+                 const void *beta, void *c, int type_c, int ldc, int compute, int algorithm)
+{
+    const fake_blas_call d = {.name = "cublasGemmEx",
+                              .run = gemm_rounded,
+                              .element = sizeof(float),
+                              .side = compute,
+                              .op_a = op_a,
+                              .op_b = op_b,
+                              .m = m,
+                              .n = n,
+                              .k = k,
+                              .alpha = *(const float *)alpha,
+                              .beta = *(const float *)beta,
+                              .a = fake_blas_operated(a, op_a, m, k, lda),
+                              .b = fake_blas_operated(b, op_b, k, n, ldb),
+                              .c = fake_blas_operand(c, m, n, ldc)};
+    bool is_known = compute == COMPUTE_FP16 || compute == COMPUTE_BF16 || compute == COMPUTE_TF32;
+    return submit(handle, &d,
+                  type_a != TYPE_FLOAT || type_b != TYPE_FLOAT || type_c != TYPE_FLOAT ||
+                      !is_known || algorithm != -1);
+}

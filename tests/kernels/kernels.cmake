@@ -32,4 +32,9 @@ if(CMAKE_CXX_COMPILER AND NOT FILCH_SANITIZE)
     target_include_directories(test_unit_exchange_emulated PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
                                ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/emulated)
     filch_test(exchange-emulated unit 120 test_unit_exchange_emulated)
+    add_executable(test_unit_narrow_emulated ${kernels}/test_narrow.cpp)
+    target_link_libraries(test_unit_narrow_emulated PRIVATE filch_flags)
+    target_include_directories(test_unit_narrow_emulated PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
+                               ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/emulated)
+    filch_test(narrow-emulated unit 120 test_unit_narrow_emulated)
 endif()
