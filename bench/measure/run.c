@@ -51,9 +51,42 @@ typedef struct run {
 
 /* --- Choice of the tile --- */
 
-static filch_status fastest(run *r, size_t tile, size_t times, double *best, filch_error *error)
+static size_t count_ways(const run *r)
 {
-    r->workload->tile_set(r->state, tile);
+    size_t count = 0;
+    while (r->workload->way && r->workload->way(r->state, count))
+        count++;
+    return count > 0 ? count : 1;
+}
+
+/* A choice is a tile and one of its ways. */
+static void choice_set(run *r, size_t choice, size_t ways)
+{
+    r->workload->tile_set(r->state, choice / ways);
+    if (ways > 1)
+        r->workload->way_set(r->state, choice % ways);
+}
+
+static size_t list_choices(const run *r, size_t ways, size_t *choices, size_t capacity)
+{
+    size_t tiles[TILES_MAX], count = 0, given = r->options->tile;
+    size_t tile_count = given ? ways > 1 : r->workload->tiles(r->state, tiles, TILES_MAX);
+    for (size_t k = 0; k < tile_count; k++)
+        for (size_t way = 0; way < ways && count < capacity; way++)
+            choices[count++] = (given ? given : tiles[k]) * ways + way;
+    return count;
+}
+
+static void print_choice(const run *r, size_t choice, size_t ways)
+{
+    fprintf(r->out, " %zu%s%s", choice / ways, ways > 1 ? " " : "",
+            ways > 1 ? r->workload->way(r->state, choice % ways) : "");
+}
+
+static filch_status fastest(run *r, size_t choice, size_t ways, size_t times, double *best,
+                            filch_error *error)
+{
+    choice_set(r, choice, ways);
     filch_status status = bench_session_rebuild(&r->session, error);
     for (size_t k = 0; k < times && status == FILCH_OK; k++) {
         double seconds = 0;
@@ -68,9 +101,9 @@ static filch_status fastest(run *r, size_t tile, size_t times, double *best, fil
  * disturbs a run only ever slows it. */
 static filch_status choose_tile(run *r, filch_error *error)
 {
-    size_t tiles[TILES_MAX];
+    size_t choices[TILES_MAX];
     double best[TILES_MAX];
-    size_t count = r->workload->tiles(r->state, tiles, TILES_MAX);
+    size_t ways = count_ways(r), count = list_choices(r, ways, choices, TILES_MAX);
     if (count == 0)
         return FILCH_OK;
     filch_status status = FILCH_OK;
@@ -78,22 +111,26 @@ static filch_status choose_tile(run *r, filch_error *error)
     bench_progress_start(&progress, stderr, "tiles", count + TILES_FINAL);
     for (size_t k = 0; k < count && status == FILCH_OK; k++) {
         best[k] = INFINITY;
-        status = fastest(r, tiles[k], 2, &best[k], error);
+        status = fastest(r, choices[k], ways, 2, &best[k], error);
         bench_progress_step(&progress);
     }
-    bench_order_by(tiles, best, count);
+    bench_order_by(choices, best, count);
     for (size_t k = 0; k < count && k < TILES_FINAL && status == FILCH_OK; k++) {
-        status = fastest(r, tiles[k], 3, &best[k], error);
+        status = fastest(r, choices[k], ways, 3, &best[k], error);
         bench_progress_step(&progress);
     }
     bench_progress_end(&progress);
-    bench_order_by(tiles, best, count < TILES_FINAL ? count : TILES_FINAL);
+    bench_order_by(choices, best, count < TILES_FINAL ? count : TILES_FINAL);
     if (status != FILCH_OK)
         return status;
-    fprintf(r->out, "tile %zu, the fastest of", tiles[0]);
-    for (size_t k = 0; k < count; k++)
-        fprintf(r->out, " %zu: %.1f ms%s", tiles[k], best[k] * 1e3, k + 1 < count ? "," : "\n");
-    r->workload->tile_set(r->state, tiles[0]);
+    fprintf(r->out, "tile");
+    print_choice(r, choices[0], ways);
+    fprintf(r->out, ", the fastest of");
+    for (size_t k = 0; k < count; k++) {
+        print_choice(r, choices[k], ways);
+        fprintf(r->out, ": %.1f ms%s", best[k] * 1e3, k + 1 < count ? "," : "\n");
+    }
+    choice_set(r, choices[0], ways);
     return bench_session_rebuild(&r->session, error);
 }
 
@@ -488,7 +525,7 @@ static filch_status open_run(run *r, filch_error *error)
     r->workload->describe(r->state, &problem);
     r->vendor_s = problem.vendor_s;
     r->is_cold = o->cold || r->session.is_virtual;
-    if (r->workload->tiles && o->tile == 0 && !r->session.is_virtual)
+    if (r->workload->tiles && !r->session.is_virtual)
         status = choose_tile(r, error);
     if (status != FILCH_OK)
         return status;

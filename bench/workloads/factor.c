@@ -45,6 +45,7 @@ typedef struct factor {
     bool is_idle; /* simulated: bodies compute nothing */
     bool is_resident;
     bool has_tile; /* given or chosen */
+    fl_lu_panels panels;
     bench_peer_work work;
     bench_offload offload;
 } factor;
@@ -195,6 +196,21 @@ static void tile_set(void *state, size_t tile)
     f->has_tile = true;
 }
 
+/* Of LU's panels, where there are GPUs. */
+static const char *way(const void *state, size_t index)
+{
+    static const char *const names[] = {[FL_LU_PANELS_VENDOR] = "with cuSOLVER's panels",
+                                        [FL_LU_PANELS_OWN] = "with filch's panels"};
+    const factor *f = state;
+    return f->offload.vendor && index < sizeof names / sizeof *names ? names[index] : NULL;
+}
+
+static void way_set(void *state, size_t index)
+{
+    factor *f = state;
+    f->panels = (fl_lu_panels)index;
+}
+
 /* --- In a runtime --- */
 
 static filch_status make_matrix(const factor *f, bench_built *built, enum handle which)
@@ -239,8 +255,8 @@ static filch_status add_factorization(const factor *f, bench_built *built, uint3
     const fl_columns a = {
         .data = built->data[MATRIX], .rows = f->n, .cols = f->n, .tile = f->tile, .dealt = dealt};
     part *p = built->own;
-    filch_status status =
-        f->kind == LU ? fl_lu_open(p->dense, &a, &p->lu) : fl_qr_open(p->dense, &a, f->tau, &p->qr);
+    filch_status status = f->kind == LU ? fl_lu_open(p->dense, &a, f->panels, &p->lu)
+                                        : fl_qr_open(p->dense, &a, f->tau, &p->qr);
     if (status != FILCH_OK)
         return status;
     return f->kind == LU ? fl_lu_factor(p->lu, built->graph) : fl_qr_factor(p->qr, built->graph);
@@ -396,6 +412,8 @@ const bench_workload bench_lu = {
     .describe = describe,
     .tiles = tiles,
     .tile_set = tile_set,
+    .way = way,
+    .way_set = way_set,
     .build = build,
     .unbuild = unbuild,
     .reset = reset,

@@ -83,6 +83,10 @@ typedef struct bench_workload {
     /* Tiles worth trying where the options name none; null: there is nothing to choose. */
     size_t (*tiles)(const void *state, size_t *tiles, size_t capacity);
     void (*tile_set)(void *state, size_t tile);
+    /* Names of the ways in which a tile can be computed, of which the fastest is chosen; null
+     * beyond the last, or the function: there is one. */
+    const char *(*way)(const void *state, size_t index);
+    void (*way_set)(void *state, size_t index);
     /* Makes codelets, handles and the graph; what it has made when it fails, the caller undoes. */
     filch_status (*build)(void *state, bench_built *built);
     /* Undoes what build made beside; after the graphs, before handles and runtime. May be null. */

@@ -8,6 +8,7 @@
 
 typedef enum fl_dense_kernel {
     FL_DENSE_LU_PANEL, /* A, pivots, info [, inverse, identity, scratch] */
+    FL_DENSE_INVERT,   /* A, inverse, identity, scratch */
     FL_DENSE_SWAP,     /* A, pivots ... */
     FL_DENSE_STEP,     /* triangle's block column, B [, pivots] [, inverse, scratch] */
     FL_DENSE_QR_PANEL, /* A, tau, info, reflectors, triangle, identity, scratch */
@@ -31,7 +32,8 @@ struct fl_dense {
     fl_dense_desc desc;
     filch_codelet *codelets[FL_DENSE_KERNELS];
     filch_codelet *exchange; /* see fl_dense_exchange() */
-    bool has_tried;
+    filch_codelet *panel;    /* see fl_dense_panel() */
+    bool has_tried_exchange, has_tried_panel;
     /* Of mixed.h; made on demand. */
     struct fl_dense *single;
     filch_codelet *narrow[3]; /* narrow.h */
@@ -42,14 +44,19 @@ struct fl_dense {
  * whose rows are exchanged at once on GPUs. Null: there are no GPUs, or no compiler. */
 #define FL_EXCHANGE_MOST 1024
 filch_codelet *fl_dense_exchange(fl_dense *dense);
+/* A codelet with FL_DENSE_LU_PANEL's arguments, that inverts nothing, and its first accesses, then
+ * FL_LU_PANEL_WORDS words of 32 bits, zero at first. Null as above. */
+filch_codelet *fl_dense_panel(fl_dense *dense);
 
 int fl_dense_run_lu_panel(const fl_place *on, const filch_call *call);
+int fl_dense_run_invert(const fl_place *on, const filch_call *call);
 int fl_dense_run_swap(const fl_place *on, const filch_call *call);
 int fl_dense_run_step(const fl_place *on, const filch_call *call);
 int fl_dense_run_qr_panel(const fl_place *on, const filch_call *call);
 int fl_dense_run_reflect(const fl_place *on, const filch_call *call);
 int fl_dense_run_apply(const fl_place *on, const filch_call *call);
 double fl_dense_work_lu_panel(const filch_call *call);
+double fl_dense_work_invert(const filch_call *call);
 double fl_dense_work_swap(const filch_call *call);
 double fl_dense_work_step(const filch_call *call);
 double fl_dense_work_qr_panel(const filch_call *call);

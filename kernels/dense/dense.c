@@ -2,6 +2,7 @@
 #include "kernels/dense/dense.h"
 
 #include "kernels/dense/codelets.h"
+#include "kernels/dense/state.h"
 
 #include <stdlib.h>
 
@@ -9,7 +10,24 @@
 #define EXCHANGE_THREADS 256
 #define EXCHANGE_COLS 4
 
-extern const char fl_text_exchange[];
+/* lu_panel.cu's threads a block, and blocks at most. */
+#define PANEL_THREADS 256
+#define PANEL_BLOCKS 256
+/* Rows of a block: many are few blocks, beside which other kernels run; of small panels few, so
+ * that there are enough blocks. */
+#define PANEL_ROWS 256
+#define PANEL_ROWS_LEAST 64
+#define PANEL_BLOCKS_LEAST 32
+/* What a block has in shared memory: a strip of 32 columns and 64 columns of 32, or a product's
+ * three stages of two pieces of 64 x 16, beside some words and 32 columns of 33. All GPUs of
+ * compute capability 8.0 or more have 99 KiB; a strip that does not fit is factored where it is. */
+#define PANEL_STRIP 32
+#define PANEL_BATCH 64
+#define PANEL_STAGES (3 * 2 * 64 * 16)
+#define PANEL_MORE 2560
+#define PANEL_BYTES_MOST (99 << 10)
+
+extern const char fl_text_exchange[], fl_text_lu_panel[];
 
 /* Implementations on both sides of each codelet. */
 #define SIDES(name)                                                                      \
@@ -26,6 +44,7 @@ extern const char fl_text_exchange[];
     }
 
 SIDES(lu_panel)
+SIDES(invert)
 SIDES(swap)
 SIDES(step)
 SIDES(qr_panel)
@@ -43,9 +62,10 @@ static const struct {
     filch_enqueue_fn enqueue;
     filch_work_fn work;
 } kernels[FL_DENSE_KERNELS] = {
-    [FL_DENSE_LU_PANEL] = ROW(lu_panel), [FL_DENSE_SWAP] = ROW(swap),
-    [FL_DENSE_STEP] = ROW(step),         [FL_DENSE_QR_PANEL] = ROW(qr_panel),
-    [FL_DENSE_REFLECT] = ROW(reflect),   [FL_DENSE_APPLY] = ROW(apply),
+    [FL_DENSE_LU_PANEL] = ROW(lu_panel), [FL_DENSE_INVERT] = ROW(invert),
+    [FL_DENSE_SWAP] = ROW(swap),         [FL_DENSE_STEP] = ROW(step),
+    [FL_DENSE_QR_PANEL] = ROW(qr_panel), [FL_DENSE_REFLECT] = ROW(reflect),
+    [FL_DENSE_APPLY] = ROW(apply),
 };
 
 static int run_nothing(const filch_call *call)
@@ -102,28 +122,78 @@ static int exchange_shape(const filch_call *call, filch_shape *shape)
     return 0;
 }
 
+static size_t blocks_of(size_t rows, size_t each)
+{
+    return (rows + each - 1) / each;
+}
+
+static int panel_shape(const filch_call *call, filch_shape *shape)
+{
+    const filch_view *a = &call->views[0];
+    size_t m = a->rows - ((const fl_dense_args *)call->args)->row;
+    size_t blocks = blocks_of(m, PANEL_ROWS);
+    if (blocks < PANEL_BLOCKS_LEAST)
+        blocks = fl_least(blocks_of(m, PANEL_ROWS_LEAST), PANEL_BLOCKS_LEAST);
+    blocks = fl_least(blocks, PANEL_BLOCKS);
+    if (call->team > 0)
+        blocks = fl_least(blocks, call->team);
+    size_t rows = blocks_of(blocks_of(m, blocks), 8) * 8;
+    size_t strip = (rows + 1 + PANEL_BATCH) * PANEL_STRIP;
+    size_t more = PANEL_STRIP * (PANEL_STRIP + 1) * a->element + PANEL_MORE;
+    if (strip * a->element + more > PANEL_BYTES_MOST || strip < PANEL_STAGES)
+        strip = PANEL_STAGES;
+    shape->grid[0] = (uint32_t)blocks;
+    shape->block[0] = PANEL_THREADS;
+    shape->shared_bytes = (uint32_t)(strip * a->element + more);
+    return 0;
+}
+
+/* A codelet whose kernel GPUs may be unable to have: null then, or where there are none. */
+static filch_codelet *make_kernel(const fl_dense *dense, filch_codelet_desc *desc,
+                                  filch_cuda_desc *cuda, filch_host_fn host)
+{
+    filch_codelet *codelet = NULL;
+    if (!dense->desc.vendor)
+        return NULL;
+    desc->cuda = cuda;
+    desc->arg_size = sizeof(fl_dense_args);
+    /* Alone at first: with a function on the host a kernel that cannot be had is no failure. */
+    if (filch_codelet_create(dense->desc.runtime, desc, &codelet) != FILCH_OK)
+        return NULL;
+    desc->host = dense->desc.is_idle ? run_nothing : host;
+    if (filch_codelet_create(dense->desc.runtime, desc, &codelet) != FILCH_OK)
+        return NULL;
+    return codelet;
+}
+
 filch_codelet *fl_dense_exchange(fl_dense *dense)
 {
-    bool is_double = dense->desc.element == sizeof(double);
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
-    if (dense->has_tried || !dense->desc.vendor)
+    if (dense->has_tried_exchange)
         return dense->exchange;
     cuda.source = fl_text_exchange;
-    cuda.entry = is_double ? "fl_exchange_f64" : "fl_exchange_f32";
+    cuda.entry = dense->desc.element == sizeof(double) ? "fl_exchange_f64" : "fl_exchange_f32";
     cuda.shape_of = exchange_shape;
     desc.name = "exchange";
-    desc.cuda = &cuda;
     desc.work = fl_dense_work_swap;
-    desc.arg_size = sizeof(fl_dense_args);
-    dense->has_tried = true;
-    /* Alone at first: with a function on the host a kernel that cannot be had is no failure. */
-    if (filch_codelet_create(dense->desc.runtime, &desc, &dense->exchange) != FILCH_OK)
-        return dense->exchange = NULL;
-    desc.host = dense->desc.is_idle ? run_nothing : host_swap;
-    if (filch_codelet_create(dense->desc.runtime, &desc, &dense->exchange) != FILCH_OK)
-        dense->exchange = NULL;
-    return dense->exchange;
+    dense->has_tried_exchange = true;
+    return dense->exchange = make_kernel(dense, &desc, &cuda, host_swap);
+}
+
+filch_codelet *fl_dense_panel(fl_dense *dense)
+{
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    if (dense->has_tried_panel)
+        return dense->panel;
+    cuda.source = fl_text_lu_panel;
+    cuda.entry = dense->desc.element == sizeof(double) ? "fl_lu_panel_f64" : "fl_lu_panel_f32";
+    cuda.shape_of = panel_shape;
+    desc.name = "panel";
+    desc.work = fl_dense_work_lu_panel;
+    dense->has_tried_panel = true;
+    return dense->panel = make_kernel(dense, &desc, &cuda, host_lu_panel);
 }
 
 filch_status fl_dense_add(const fl_dense *dense, filch_graph *graph, filch_codelet *codelet,

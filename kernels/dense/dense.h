@@ -54,8 +54,12 @@ filch_status fl_dense_potrs(const fl_dense *dense, int fill, const fl_columns *a
 
 typedef struct fl_lu fl_lu;
 
+/* Who factors a panel on GPUs: cuSOLVER, or filch's own kernel, in one launch; that runs where GPUs
+ * and their compiler can have it, and cuSOLVER elsewhere. */
+typedef enum fl_lu_panels { FL_LU_PANELS_VENDOR, FL_LU_PANELS_OWN } fl_lu_panels;
+
 /* Memory beside the matrix. The matrix may have any shape, but rows and columns. */
-filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_lu **out);
+filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_lu_panels panels, fl_lu **out);
 /* After the graph is destroyed; null is allowed. */
 void fl_lu_close(fl_lu *lu);
 /* A := P L U with partial pivoting, by block columns, in LAPACK's layout. A pivot of 0 does not

@@ -5,6 +5,7 @@
  * in the block columns on the right as those are updated, and on the left at the end, because
  * nothing reads there before. */
 #include "kernels/dense/codelets.h"
+#include "kernels/dense/state.h"
 #include "kernels/dense/steps.h"
 
 #include <stdlib.h>
@@ -20,11 +21,14 @@ struct fl_lu {
     int32_t *values;
     int32_t *infos;
     filch_codelet *exchange; /* null: a step exchanges its rows itself */
+    filch_codelet *panel;    /* filch's own; null: the vendor's, which inverts blocks, too */
+    uint32_t *words;         /* that the own one keeps between panels */
     void *unit;              /* the identity, of a tile's order; null: blocks are not inverted */
     filch_data *pivots;
     filch_data *info;
     filch_data *inverses; /* of the panels' diagonal blocks */
     filch_data *identity;
+    filch_data *state; /* words */
 };
 
 /* views: inverse, identity, scratch. */
@@ -47,6 +51,17 @@ int fl_dense_run_lu_panel(const fl_place *on, const filch_call *call)
     const filch_view panel = fl_part(a, args->row, 0, a->rows - args->row, a->cols);
     int code = fl_place_getrf(on, &panel, call->views[1].ptr, call->views[2].ptr);
     return code != 0 || !args->inverts ? code : invert(on, args, a, &call->views[3]);
+}
+
+int fl_dense_run_invert(const fl_place *on, const filch_call *call)
+{
+    return invert(on, call->args, &call->views[0], &call->views[1]);
+}
+
+double fl_dense_work_invert(const filch_call *call)
+{
+    double order = (double)((const fl_dense_args *)call->args)->order;
+    return order * order * order / 3;
 }
 
 double fl_dense_work_lu_panel(const filch_call *call)
@@ -98,6 +113,10 @@ static filch_status make_handles(fl_lu *lu)
                                       .rows = tile,
                                       .cols = tile,
                                       .flags = FILCH_DATA_MANAGED};
+    const filch_data_desc state = {.ptr = lu->words,
+                                   .element = sizeof *lu->words,
+                                   .rows = FL_LU_PANEL_WORDS,
+                                   .flags = FILCH_DATA_MANAGED};
     filch_status status = fl_dense_data(lu->dense, pivots, "pivots", &lu->pivots);
     if (status == FILCH_OK)
         status = fl_dense_data(lu->dense, infos, "info", &lu->info);
@@ -105,10 +124,12 @@ static filch_status make_handles(fl_lu *lu)
         status = fl_dense_data(lu->dense, inverses, "inverses", &lu->inverses);
     if (status == FILCH_OK && lu->unit)
         status = fl_dense_data(lu->dense, identity, "identity", &lu->identity);
+    if (status == FILCH_OK && lu->words)
+        status = fl_dense_data(lu->dense, state, "panel", &lu->state);
     return status;
 }
 
-filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_lu **out)
+filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_lu_panels panels, fl_lu **out)
 {
     fl_lu *lu = calloc(1, sizeof *lu);
     if (!lu)
@@ -123,7 +144,10 @@ filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_lu **out)
     lu->exchange = a->tile <= FL_EXCHANGE_MOST ? fl_dense_exchange(dense) : NULL;
     if (inverts)
         lu->unit = fl_dense_identity(a->tile, dense->desc.element);
-    bool is_there = lu->values && lu->infos && (lu->unit || !inverts);
+    lu->panel = panels == FL_LU_PANELS_OWN ? fl_dense_panel(dense) : NULL;
+    if (lu->panel)
+        lu->words = calloc(FL_LU_PANEL_WORDS, sizeof *lu->words);
+    bool is_there = lu->values && lu->infos && (lu->unit || !inverts) && (lu->words || !lu->panel);
     filch_status status = is_there ? make_handles(lu) : FILCH_OUT_OF_MEMORY;
     if (status == FILCH_OK)
         *out = lu;
@@ -136,11 +160,12 @@ void fl_lu_close(fl_lu *lu)
 {
     if (!lu)
         return;
-    filch_data *const handles[] = {lu->pivots, lu->info, lu->inverses, lu->identity};
+    filch_data *const handles[] = {lu->pivots, lu->info, lu->inverses, lu->identity, lu->state};
     for (size_t k = 0; k < sizeof handles / sizeof *handles; k++)
         if (handles[k])
             (void)filch_data_destroy(handles[k]);
     free(lu->unit);
+    free(lu->words);
     free(lu->values);
     free(lu->infos);
     free(lu);
@@ -151,11 +176,31 @@ static size_t order_of(const fl_lu *lu, size_t panel)
     return fl_least(lu->a.tile, lu->order - panel * lu->a.tile);
 }
 
+/* By filch's kernel; the inverse is another task's. */
+static filch_status add_own_panel(const fl_lu *lu, size_t k, fl_dense_args args, filch_graph *graph)
+{
+    const filch_access panel[] = {FILCH_RW(lu->a.data, 0, k), FILCH_W(lu->pivots, k, 0),
+                                  FILCH_W(lu->info, k, 0), FILCH_RW(lu->state, 0, 0)};
+    const filch_access inverse[] = {FILCH_R(lu->a.data, 0, k), FILCH_W(lu->inverses, 0, k),
+                                    FILCH_R(lu->identity, 0, 0),
+                                    fl_dense_scratch(lu->dense, args.order, args.order)};
+    bool inverts = args.inverts;
+    args.inverts = false;
+    filch_status status =
+        fl_dense_add(lu->dense, graph, lu->panel, args, panel, 4, fl_columns_owner(&lu->a, k));
+    return status != FILCH_OK || !inverts
+               ? status
+               : fl_dense_add(lu->dense, graph, lu->dense->codelets[FL_DENSE_INVERT], args, inverse,
+                              4, fl_columns_owner(&lu->a, k));
+}
+
 static filch_status add_panel(const fl_lu *lu, size_t k, filch_graph *graph)
 {
     const fl_dense_args args = {.row = k * lu->a.tile,
                                 .order = order_of(lu, k),
                                 .inverts = lu->unit && k + 1 < fl_columns_count(&lu->a)};
+    if (lu->panel)
+        return add_own_panel(lu, k, args, graph);
     const filch_access accesses[] = {
         FILCH_RW(lu->a.data, 0, k),  FILCH_W(lu->pivots, k, 0),
         FILCH_W(lu->info, k, 0),     FILCH_W(lu->inverses, 0, k),

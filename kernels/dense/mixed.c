@@ -63,7 +63,8 @@ static filch_status make_factors(fl_mixed *m)
         status = make_low(m);
     if (status == FILCH_OK)
         status = make_vectors(m);
-    return status == FILCH_OK ? fl_lu_open(m->single, &m->low, &m->lu) : status;
+    return status == FILCH_OK ? fl_lu_open(m->single, &m->low, FL_LU_PANELS_VENDOR, &m->lu)
+                              : status;
 }
 
 filch_status fl_mixed_open(fl_dense *dense, const fl_columns *a, int compute, fl_mixed **out)
@@ -245,7 +246,7 @@ static filch_status solve_double(const fl_system *s)
     s->result->way = FL_MIXED_DOUBLE;
     filch_status status = make_copy(s->mixed, &copy);
     if (status == FILCH_OK)
-        status = fl_lu_open(s->mixed->dense, &copy, &lu);
+        status = fl_lu_open(s->mixed->dense, &copy, FL_LU_PANELS_VENDOR, &lu);
     if (status == FILCH_OK)
         status = run_double(s, lu, &copy);
     fl_lu_close(lu);

@@ -16,7 +16,8 @@
 
 #include "count.h"
 #include "fakecuda.h"
-#include "kernels/dense/dense.h"
+#include "kernels/dense/codelets.h"
+#include "kernels/dense/state.h"
 
 #define TILE 32
 #define MORE 3 /* rows between columns */
@@ -31,6 +32,7 @@ typedef struct bed {
     filch_runtime *runtime;
     fl_dense *dense;
     size_t element;
+    fl_lu_panels panels;
     double unit; /* roundoff */
 } bed;
 
@@ -60,12 +62,25 @@ static int exchange(const filch_call *call)
     return 0;
 }
 
+/* What kernels/dense/lu_panel.cu does. */
+static int factor_panel(const filch_call *call)
+{
+    const filch_view *a = &call->views[0];
+    const fl_place on = {.host = &host};
+    uint64_t row = ((const fl_dense_args *)call->args)->row;
+    const filch_view panel = fl_part(a, row, 0, a->rows - row, a->cols);
+    assert_int_equal(call->views[3].rows, FL_LU_PANEL_WORDS);
+    return fl_place_getrf(&on, &panel, call->views[1].ptr, call->views[2].ptr);
+}
+
 static void set_compiler(bool is_there)
 {
     (void)setenv("FILCH_NVRTC", is_there ? FL_NVRTC_KERNELS : "/nonexistent/libnvrtc.so", 1);
     (void)setenv("FILCH_CACHE_DIR", "off", 1);
     fakecuda_register_filch("fl_exchange_f64", exchange, 2, false, 40);
     fakecuda_register_filch("fl_exchange_f32", exchange, 2, false, 40);
+    fakecuda_register_filch("fl_lu_panel_f64", factor_panel, 4, false, 40);
+    fakecuda_register_filch("fl_lu_panel_f32", factor_panel, 4, false, 40);
 }
 
 static void begin(bed *b, const char *config, const char *devices, size_t element)
@@ -269,7 +284,7 @@ static void factor_lu(const bed *b, size_t rows, size_t cols, shape kind)
     fl_lu *lu = NULL;
     filch_graph *graph = graph_of(b);
     join(b, &a, TILE);
-    must(fl_lu_open(b->dense, &a.columns, &lu));
+    must(fl_lu_open(b->dense, &a.columns, b->panels, &lu));
     must(fl_lu_factor(lu, graph));
     run(graph);
     int32_t info = fl_lu_result(lu, pivots);
@@ -297,7 +312,7 @@ static void solve_lu(const bed *b, size_t n, int op)
     fl_lu *lu = NULL;
     join(b, &a, TILE);
     join(b, &right, TILE - 1);
-    must(fl_lu_open(b->dense, &a.columns, &lu));
+    must(fl_lu_open(b->dense, &a.columns, b->panels, &lu));
     must(fl_lu_factor(lu, graph));
     must(fl_lu_solve(lu, op, &right.columns, graph));
     run(graph);
@@ -439,6 +454,19 @@ static void lu_is_as_lapack_s(void **state)
     factor_all(factor_lu);
 }
 
+static void factor_lu_by_own_panels(const bed *b, size_t rows, size_t cols, shape kind)
+{
+    bed own = *b;
+    own.panels = FL_LU_PANELS_OWN;
+    factor_lu(&own, rows, cols, kind);
+}
+
+static void own_panels_are_as_lapack_s(void **state)
+{
+    (void)state;
+    factor_all(factor_lu_by_own_panels);
+}
+
 static void qr_is_as_lapack_s(void **state)
 {
     (void)state;
@@ -508,6 +536,22 @@ static void rows_are_exchanged_at_once(void **state)
     }
 }
 
+/* Filch's kernel factors panels where that is asked for and there is a compiler. */
+static void panels_are_whose_they_are_asked_to_be(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        bed b;
+        bool has_compiler = k % 2 != 0, is_own = k >= 2 && has_compiler;
+        set_compiler(has_compiler);
+        begin(&b, places[1].config, places[1].devices, sizeof(double));
+        b.panels = k >= 2 ? FL_LU_PANELS_OWN : FL_LU_PANELS_VENDOR;
+        factor_lu(&b, 100, 100, RANDOM);
+        assert_int_equal(fakecuda_count("cusolverDnDgetrf"), is_own ? 0 : 4);
+        end(&b);
+    }
+}
+
 static void failures_are_told(void **state)
 {
     static const struct {
@@ -532,7 +576,7 @@ static void failures_are_told(void **state)
         filch_graph *graph = graph_of(&b);
         fill(&a, RANDOM);
         join(&b, &a, TILE);
-        must(fl_lu_open(b.dense, &a.columns, &lu));
+        must(fl_lu_open(b.dense, &a.columns, FL_LU_PANELS_VENDOR, &lu));
         must(fl_qr_open(b.dense, &a.columns, tau.at, &qr));
         filch_status status = cases[k].is_qr ? fl_qr_factor(qr, graph) : fl_lu_factor(lu, graph);
         assert_int_equal(status, FILCH_OK);
@@ -552,9 +596,14 @@ static void failures_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lu_is_as_lapack_s),          cmocka_unit_test(qr_is_as_lapack_s),
-        cmocka_unit_test(systems_are_solved),         cmocka_unit_test(a_graph_runs_again),
-        cmocka_unit_test(rows_are_exchanged_at_once), cmocka_unit_test(failures_are_told),
+        cmocka_unit_test(lu_is_as_lapack_s),
+        cmocka_unit_test(qr_is_as_lapack_s),
+        cmocka_unit_test(systems_are_solved),
+        cmocka_unit_test(a_graph_runs_again),
+        cmocka_unit_test(rows_are_exchanged_at_once),
+        cmocka_unit_test(failures_are_told),
+        cmocka_unit_test(own_panels_are_as_lapack_s),
+        cmocka_unit_test(panels_are_whose_they_are_asked_to_be),
     };
     if (dlopen("libcublas.so.13", RTLD_NOW) == NULL)
         return 77;

@@ -1,0 +1,727 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LU with partial pivoting of a tall panel in one launch (LAPACK's getrf, its pivots included).
+ * Over product.cuh.
+ *
+ * The rows are dealt to thread blocks. A strip of W columns is factored in shared memory with one
+ * exchange of all blocks a column: each publishes its candidate for the pivot and the candidate's
+ * row; all choose alike, the largest and of equals the first; then each updates its rows. After a
+ * strip its pivots go to the other columns of its group of GROUP columns, and after a group to all
+ * other columns of the panel: a warp exchanges the rows of a column and solves for the rows on top,
+ * all blocks meet, and each updates its own rows (S. Tomov, J. Dongarra, M. Baboulin, "Towards
+ * dense linear algebra for hybrid GPU accelerated manycore systems", Parallel Computing 36, 2010,
+ * has the blocking).
+ *
+ * Blocks that wait for each other must all run. So only those take part that have come when the
+ * first closes the door: it waits for the rest of the grid for a while, but for no more than that.
+ * Rows are dealt among those; who comes later leaves at once. Any number of blocks in any order
+ * ends the work, beside other kernels, other panels, and on any slice of a GPU. Where so few have
+ * come that a strip does not fit in their shared memory, they factor it where it is.
+ *
+ * What is published is cut into halves of 32 bits, each beside the step's number in one word of 64,
+ * which is written and read whole: whoever reads the number has what belongs to it, without a fence
+ * or a second word (NCCL's protocol LL). Words are written by turns in two places. A block writes a
+ * place anew two steps later, after it has read what all published a step later; and they published
+ * that after they had read the place. Step numbers go on from launch to launch. */
+#include "filch/kernel.h"
+
+constexpr int W = 32, GROUP = 128;
+constexpr int WARPS = THREADS / 32;
+constexpr int MOST = THREADS; /* blocks: a thread reads the candidate of each */
+constexpr int PER_LANE = GROUP / 32;
+constexpr int BATCH = 64; /* columns that a strip updates at once */
+constexpr int TILE = 64, DEPTH = 16;
+/* Polls of the first block until it closes the door, of about half a microsecond each. */
+constexpr unsigned PATIENCE = 2048;
+constexpr unsigned CLOSED = 1u << 31, NONE = ~0u;
+/* Step numbers begin anew before they overflow. */
+constexpr unsigned STEPS_MOST = 1u << 30;
+
+/* Words of the state, of which all but EPOCH are zero before and after a launch: blocks that have
+ * come, and whether the door is closed; blocks that take part; that have left; steps of launches
+ * before; arrivals where all meet. Then the words of steps, in 64 bits. */
+enum { DOOR, PEOPLE, LEFT, EPOCH, GATE, WORDS = 64 };
+constexpr int SLOT = 4; /* words of a candidate */
+constexpr int ROW = 2 * W;
+constexpr int CANDIDATES = 0, ROWS = CANDIDATES + 2 * MOST * SLOT, TOPS = ROWS + 2 * MOST * ROW;
+constexpr int STEP_WORDS = TOPS + 2 * ROW; /* state.h has the state's size */
+
+/* The layout of codelets.h's fl_dense_args. */
+struct panel_args {
+    const void *host;
+    unsigned long long row, order;
+    int words[4];
+};
+
+static_assert(sizeof(panel_args) == 40, "the layout is that of fl_dense_args");
+
+typedef unsigned long long word;
+
+/* Relaxed: a word is all that it says. */
+__device__ inline void word_put(word *at, unsigned half, unsigned number)
+{
+    word both = (word)number << 32 | half;
+#ifdef __CUDACC__
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(both) : "memory");
+#else
+    *at = both;
+#endif
+}
+
+__device__ inline word word_look(const word *at)
+{
+#ifdef __CUDACC__
+    word both;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(both) : "l"(at) : "memory");
+    return both;
+#else
+    return *at;
+#endif
+}
+
+/* Acquire: what threads wrote before they added to the word, or had met before, is seen. */
+__device__ inline unsigned count_acquire(const unsigned *count)
+{
+#ifdef __CUDACC__
+    unsigned value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(count) : "memory");
+    return value;
+#else
+    return *count;
+#endif
+}
+
+/* Release: what this thread wrote before, and threads that it has met, is seen. */
+__device__ inline void count_release(unsigned *count, unsigned more)
+{
+#ifdef __CUDACC__
+    asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(count), "r"(more) : "memory");
+#else
+    *count += more;
+#endif
+}
+
+/* Between looks at a word that another block writes. */
+__device__ inline void look_again()
+{
+#ifndef __CUDACC__
+    emulate::meet(emulate::at::look);
+#endif
+}
+
+#ifdef __CUDACC__
+extern __shared__ double2 memory[];
+
+__device__ inline unsigned memory_bytes()
+{
+    unsigned bytes;
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+    return bytes;
+}
+#else
+#define memory emulate::shared_memory()
+
+static unsigned memory_bytes()
+{
+    return emulate::shared_bytes();
+}
+#endif
+
+/* A value in words, and its place in the order of magnitudes: 0 for a NaN, which is never chosen
+ * but as the first row; then LAPACK's idamax stays there. */
+template <typename T> struct halves;
+
+template <> struct halves<double> {
+    static constexpr int count = 2;
+
+    __device__ static unsigned get(double x, int half)
+    {
+        return (unsigned)((word)__double_as_longlong(x) >> (32 * half));
+    }
+
+    __device__ static double join(unsigned low, unsigned high)
+    {
+        return __longlong_as_double((long long)((word)high << 32 | low));
+    }
+
+    __device__ static word magnitude(double x, bool is_first)
+    {
+        word bits = (word)__double_as_longlong(x) & ~((word)1 << 63);
+        return x == x ? bits + 1 : is_first ? ~(word)0 : 0;
+    }
+
+    static constexpr double safe = 0x1p-1022; /* LAPACK's: the reciprocal does not overflow */
+};
+
+template <> struct halves<float> {
+    static constexpr int count = 1;
+
+    __device__ static unsigned get(float x, int half)
+    {
+        (void)half;
+        return __float_as_uint(x);
+    }
+
+    __device__ static float join(unsigned low, unsigned high)
+    {
+        (void)high;
+        return __uint_as_float(low);
+    }
+
+    __device__ static word magnitude(float x, bool is_first)
+    {
+        word bits = __float_as_uint(x) & 0x7fffffffu;
+        return x == x ? bits + 1 : is_first ? 0xffffffffu : 0;
+    }
+
+    static constexpr float safe = 0x1p-126f;
+};
+
+template <typename T> struct candidate {
+    word size;
+    unsigned row;
+    T value;
+};
+
+template <typename T> struct workspace {
+    candidate<T> found[2][WARPS];
+    T top[W][W + 1]; /* the strip's first W rows, as they end */
+    int pivot[GROUP];
+    int from[2 * GROUP];
+    unsigned seen;
+};
+
+/* One launch. */
+template <typename T> struct panel {
+    T *a;
+    unsigned long long lda;
+    int m, n, order;
+    unsigned *state;
+    word *words;
+    unsigned epoch, me, people, gate;
+    int each, first_row, rows; /* own: rows of a block; the first and the number of this one's */
+    int ld;                    /* of the strip in shared memory */
+    int *pivots;               /* LAPACK's, to be written */
+    int info;
+
+    __device__ static workspace<T> &space()
+    {
+        return *(workspace<T> *)memory;
+    }
+
+    /* Behind the workspace: the strip, and behind the strip a batch of columns. */
+    __device__ static T *room()
+    {
+        return (T *)((char *)memory + (sizeof(workspace<T>) + 15) / 16 * 16);
+    }
+
+    __device__ T *at(int row, int col) const
+    {
+        return a + (unsigned long long)col * lda + row;
+    }
+
+    /* Own row of the strip that begins at column s. */
+    template <bool IsHere> __device__ T &strip(int s, int j, int row) const
+    {
+        if constexpr (IsHere)
+            return room()[j * ld + row];
+        else
+            return *at(first_row + row, s + j);
+    }
+
+    /* The first own row from `row` on. */
+    __device__ int own_from(int row) const
+    {
+        return row > first_row ? row - first_row : 0;
+    }
+
+    /* --- Meeting --- */
+
+    /* How many blocks take part; 0 for one that came late. */
+    __device__ void come()
+    {
+        if (threadIdx.x == 0) {
+            me = atomicAdd(&state[DOOR], 1);
+            if (me == 0) {
+                for (unsigned k = 0; k < PATIENCE && count_acquire(&state[DOOR]) < gridDim.x; k++)
+                    look_again();
+                count_release(&state[PEOPLE], atomicOr(&state[DOOR], CLOSED));
+            }
+            people = 0;
+            if (me < CLOSED)
+                while ((people = count_acquire(&state[PEOPLE])) == 0)
+                    look_again();
+            space().from[0] = (int)me;
+            space().from[1] = (int)people;
+        }
+        __syncthreads();
+        me = (unsigned)space().from[0];
+        people = (unsigned)space().from[1];
+        __syncthreads();
+    }
+
+    /* The last to leave readies the state for the next launch. */
+    __device__ void leave()
+    {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            __threadfence();
+            space().seen = atomicAdd(&state[LEFT], 1);
+            __threadfence();
+        }
+        __syncthreads();
+        if (space().seen != gridDim.x - 1)
+            return;
+        bool is_new = epoch > STEPS_MOST;
+        for (int e = (int)threadIdx.x; is_new && e < STEP_WORDS; e += THREADS)
+            words[e] = 0;
+        if (threadIdx.x == 0) {
+            state[DOOR] = state[PEOPLE] = state[LEFT] = state[GATE] = 0;
+            state[EPOCH] = is_new ? 0 : epoch + order;
+        }
+    }
+
+    /* All that the block wrote is there for those that wait. */
+    __device__ void arrive()
+    {
+        __syncthreads();
+        gate++;
+        if (threadIdx.x == 0)
+            count_release(&state[GATE], 1);
+    }
+
+    /* Until all have arrived as often as this block. */
+    __device__ void wait()
+    {
+        if (threadIdx.x == 0)
+            while (count_acquire(&state[GATE]) < gate * people)
+                look_again();
+        __syncthreads();
+    }
+
+    /* --- A step --- */
+
+    __device__ static candidate<T> better(const candidate<T> &x, const candidate<T> &y)
+    {
+        return y.size > x.size || (y.size == x.size && y.row < x.row) ? y : x;
+    }
+
+    /* The block's best of its threads' candidates. Two places by turns: all have read one when all
+     * have met at the other. */
+    __device__ candidate<T> best(const candidate<T> &own, int turn)
+    {
+        unsigned high = __reduce_max_sync(NONE, (unsigned)(own.size >> 32)), low = 0;
+        low = __reduce_max_sync(NONE, (unsigned)(own.size >> 32) == high ? (unsigned)own.size : 0);
+        word size = (word)high << 32 | low;
+        unsigned row = __reduce_min_sync(NONE, own.size == size ? own.row : NONE);
+        candidate<T> *found = space().found[turn];
+        if (own.size == size && own.row == row)
+            found[threadIdx.x / 32] = own; /* several have none, and write alike */
+        __syncthreads();
+        candidate<T> all = found[0];
+#pragma unroll
+        for (int k = 1; k < WARPS; k++)
+            all = better(all, found[k]);
+        return all;
+    }
+
+    __device__ static candidate<T> none()
+    {
+        candidate<T> c;
+        c.size = 0;
+        c.row = NONE;
+        c.value = T(0);
+        return c;
+    }
+
+    __device__ static candidate<T> consider(const candidate<T> &c, T value, int row, int k)
+    {
+        candidate<T> other;
+        other.size = halves<T>::magnitude(value, row == k);
+        other.row = (unsigned)row;
+        other.value = value;
+        return better(c, other);
+    }
+
+    /* The half that carries this number. */
+    __device__ static unsigned take(const word *at, unsigned number)
+    {
+        word both = word_look(at);
+        while ((unsigned)(both >> 32) != number) {
+            look_again();
+            both = word_look(at);
+        }
+        return (unsigned)both;
+    }
+
+    __device__ static T take_value(const word *at, unsigned number)
+    {
+        unsigned low = take(at, number);
+        return halves<T>::join(low, halves<T>::count == 2 ? take(at + 1, number) : 0);
+    }
+
+    __device__ word *slot(int turn, unsigned block) const
+    {
+        return words + CANDIDATES + (turn * MOST + (int)block) * SLOT;
+    }
+
+    __device__ word *row_of(int turn, unsigned block) const
+    {
+        return words + ROWS + (turn * MOST + (int)block) * ROW;
+    }
+
+    __device__ word *top_row(int turn) const
+    {
+        return words + TOPS + turn * ROW;
+    }
+
+    template <bool IsHere>
+    __device__ void publish_row(word *to, int s, int width, int row, int thread, unsigned number)
+    {
+        constexpr int parts = halves<T>::count;
+        if (thread >= 0 && thread < width * parts)
+            word_put(
+                to + thread,
+                halves<T>::get(strip<IsHere>(s, thread / parts, row - first_row), thread % parts),
+                number);
+    }
+
+    __device__ bool is_own(int row) const
+    {
+        return row >= first_row && row < first_row + rows;
+    }
+
+    /* The block's best, and if the block has it row k, to all. */
+    template <bool IsHere>
+    __device__ void publish(const candidate<T> &c, int s, int width, int k, unsigned number)
+    {
+        int turn = k % 2, thread = (int)threadIdx.x;
+        constexpr int parts = halves<T>::count;
+        if (thread < parts)
+            word_put(slot(turn, me) + thread, halves<T>::get(c.value, thread), number);
+        else if (thread == parts)
+            word_put(slot(turn, me) + parts, c.row, number);
+        if (c.row != NONE)
+            publish_row<IsHere>(row_of(turn, me), s, width, (int)c.row, thread - 32, number);
+        if (is_own(k))
+            publish_row<IsHere>(top_row(turn), s, width, k, thread - 128, number);
+    }
+
+    /* Column k, whose candidates in own rows are known: the next column's. */
+    template <bool IsHere>
+    __device__ candidate<T> step(candidate<T> own, int s, int width, int k, int group)
+    {
+        constexpr int parts = halves<T>::count;
+        int turn = k % 2, thread = (int)threadIdx.x, j = k - s;
+        unsigned number = epoch + (unsigned)k + 1;
+        publish<IsHere>(best(own, 0), s, width, k, number);
+        own = none();
+        if (thread < (int)people) {
+            const word *from = slot(turn, (unsigned)thread);
+            own.value = take_value(from, number);
+            own.row = take(from + parts, number);
+            own.size = own.row == NONE ? 0 : halves<T>::magnitude(own.value, (int)own.row == k);
+        }
+        const candidate<T> pivot = best(own, 1);
+        int row = (int)pivot.row;
+        if (thread < width) {
+            const word *from = row_of(turn, (unsigned)(row / each)) + thread * parts;
+            T value = take_value(from, number);
+            space().top[j][thread] = value;
+            if (row != k && is_own(k))
+                strip<IsHere>(s, thread, k - first_row) = value;
+        } else if (thread >= 32 && thread < 32 + width) {
+            if (row != k && is_own(row))
+                strip<IsHere>(s, thread - 32, row - first_row) =
+                    take_value(top_row(turn) + (thread - 32) * parts, number);
+        } else if (thread == 64) {
+            space().pivot[k - group] = row;
+            if (me == 0)
+                pivots[k] = row + 1;
+            info = info == 0 && pivot.value == T(0) ? k + 1 : info;
+        }
+        T inverse = T(1) / pivot.value;
+        bool is_safe = fabs(pivot.value) >= halves<T>::safe;
+        __syncthreads();
+        own = none();
+        for (int r = own_from(k + 1) + thread; r < rows; r += THREADS) {
+            T x = strip<IsHere>(s, j, r);
+            x = is_safe || pivot.value != pivot.value ? x * inverse
+                : pivot.value == T(0)                 ? x
+                                                      : x / pivot.value;
+            strip<IsHere>(s, j, r) = x;
+#pragma unroll 4
+            for (int c = j + 1; c < width; c++)
+                strip<IsHere>(s, c, r) -= x * space().top[j][c];
+            if (j + 1 < width)
+                own = consider(own, strip<IsHere>(s, j + 1, r), first_row + r, k + 1);
+        }
+        return own;
+    }
+
+    template <bool IsHere> __device__ void factor(int s, int width, int group)
+    {
+        int begin = own_from(s) + (int)threadIdx.x;
+        candidate<T> own = none();
+        arrive(); /* the block has done with all columns, for now */
+        if constexpr (IsHere)
+            for (int j = 0; j < width; j++)
+                for (int r = begin; r < rows; r += THREADS)
+                    strip<IsHere>(s, j, r) = *at(first_row + r, s + j);
+        for (int r = begin; r < rows; r += THREADS)
+            own = consider(own, strip<IsHere>(s, 0, r), first_row + r, s);
+        for (int k = s; k < s + width; k++)
+            own = step<IsHere>(own, s, width, k, group);
+        __syncthreads();
+        if constexpr (IsHere)
+            for (int j = 0; j < width; j++)
+                for (int r = begin; r < rows; r += THREADS)
+                    *at(first_row + r, s + j) = strip<IsHere>(s, j, r);
+    }
+
+    /* --- Other columns --- */
+
+    /* Row that exchange number i of `count` from row `first` on writes; then those of the pivots.
+     */
+    __device__ int row_at(int i, int first, int count, int group) const
+    {
+        return i < count ? first + i : space().pivot[first - group + i - count];
+    }
+
+    /* Of every row that is written, the row that comes there: exchanges followed backwards. */
+    __device__ void list(int first, int count, int group)
+    {
+        for (int i = (int)threadIdx.x; i < 2 * count; i += THREADS) {
+            int row = row_at(i, first, count, group);
+            for (int k = count - 1; k >= 0; k--) {
+                int pivot = space().pivot[first - group + k];
+                row = row == first + k ? pivot : row == pivot ? first + k : row;
+            }
+            space().from[i] = row;
+        }
+        __syncthreads();
+    }
+
+    /* Between columns of a triangle in shared memory; odd, to meet all banks. */
+    __device__ static int stride(int count)
+    {
+        return (count <= W ? W : GROUP) + 1;
+    }
+
+    /* Columns q W .. of the triangle whose order is `count`, into shared memory. */
+    __device__ void load_piece(T *piece, int q, int first, int count)
+    {
+        __syncthreads();
+        int width = count - q * W < W ? count - q * W : W;
+        for (int e = (int)threadIdx.x; e < width * count; e += THREADS) {
+            int i = e % count, c = e / count;
+            piece[c * stride(count) + i] =
+                count <= W ? space().top[i][c] : *at(first + i, first + q * W + c);
+        }
+        __syncthreads();
+    }
+
+    /* Rows of one column that a lane has: first + 32 h + lane, less what piece q adds. */
+    __device__ static void solve(T (&x)[PER_LANE], const T *piece, int q, int count)
+    {
+        int lane = (int)threadIdx.x % 32, step = stride(count);
+        int width = count - q * W < W ? count - q * W : W;
+        T own = T(0);
+#pragma unroll
+        for (int h = 0; h < PER_LANE; h++)
+            own = h == q ? x[h] : own;
+        for (int c = 0; c < width; c++) {
+            T solved = __shfl_sync(NONE, own, c);
+            if (lane > c && q * W + lane < count)
+                own -= solved * piece[c * step + q * W + lane];
+#pragma unroll
+            for (int h = 1; h < PER_LANE; h++)
+                if (h > q && h * 32 + lane < count)
+                    x[h] -= solved * piece[c * step + h * 32 + lane];
+        }
+#pragma unroll
+        for (int h = 0; h < PER_LANE; h++)
+            x[h] = h == q ? own : x[h];
+    }
+
+    /* Pivots first .. of `count` to columns [left, left_end) and [right, right_end), of which the
+     * right ones are solved for. */
+    __device__ void spread(int first, int count, int group, int left, int left_end, int right,
+                           int right_end, T *piece)
+    {
+        int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+        int lefts = left_end - left, all = lefts + right_end - right;
+        if (all > 0)
+            list(first, count, group);
+        for (int base = 0; base < all; base += (int)people * WARPS) {
+            int t = base + (int)me * WARPS + warp;
+            bool is_there = t < all, is_right = is_there && t >= lefts;
+            bool has_right = base + ((int)me + 1) * WARPS > lefts && base + (int)me * WARPS < all;
+            int col = is_right ? right + t - lefts : left + t;
+            T x[PER_LANE], low[PER_LANE];
+#pragma unroll
+            for (int h = 0; h < PER_LANE; h++) {
+                int i = h * 32 + lane;
+                bool is_row = is_there && i < count;
+                x[h] = is_row ? *at(space().from[i], col) : T(0);
+                low[h] = is_row ? *at(space().from[count + i], col) : T(0);
+            }
+            __syncwarp(); /* before rows are written that other lanes read */
+            for (int q = 0; has_right && q * W < count; q++) {
+                load_piece(piece, q, first, count);
+                if (is_right)
+                    solve(x, piece, q, count);
+            }
+#pragma unroll
+            for (int h = 0; h < PER_LANE; h++) {
+                int i = h * 32 + lane;
+                if (!is_there || i >= count)
+                    continue;
+                *at(first + i, col) = x[h];
+                int row = row_at(count + i, first, count, group);
+                if (row >= first + count)
+                    *at(row, col) = low[h]; /* a row that several pivots name gets one value */
+            }
+        }
+    }
+
+    /* Own rows below a strip, of columns [right, right_end), less the strip's products. */
+    template <bool IsHere>
+    __device__ void update_narrow(int s, int width, int right, int right_end, T *batch)
+    {
+        for (int c0 = right; c0 < right_end; c0 += BATCH) {
+            int cols = right_end - c0 < BATCH ? right_end - c0 : BATCH;
+            __syncthreads();
+            for (int e = (int)threadIdx.x; e < BATCH * W; e += THREADS)
+                batch[e] = e / W < cols && e % W < width ? *at(s + e % W, c0 + e / W) : T(0);
+            __syncthreads();
+            for (int r = own_from(s + width) + (int)threadIdx.x; r < rows; r += THREADS)
+                update_row<IsHere>(s, width, r, c0, cols, batch);
+        }
+    }
+
+    template <bool IsHere>
+    __device__ void update_row(int s, int width, int r, int c0, int cols, const T *batch)
+    {
+        T l[W];
+#pragma unroll
+        for (int i = 0; i < W; i++)
+            l[i] = i < width ? strip<IsHere>(s, i, r) : T(0);
+        for (int c = 0; c < cols; c += 4) {
+            T x[4];
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                x[e] = c + e < cols ? *at(first_row + r, c0 + c + e) : T(0);
+#pragma unroll
+            for (int i = 0; i < W; i++)
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    x[e] -= l[i] * batch[(c + e) * W + i];
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (c + e < cols)
+                    *at(first_row + r, c0 + c + e) = x[e];
+        }
+    }
+
+    /* Likewise below a group. */
+    __device__ void update_wide(int first, int count, int right, int right_end, T *stage)
+    {
+        int end = first_row + rows;
+        for (int col = right; col < right_end; col += TILE)
+            for (int row = first_row + own_from(first + count); row < end; row += TILE) {
+                int height = end - row < TILE ? end - row : TILE;
+                int width = right_end - col < TILE ? right_end - col : TILE;
+                product<T, TILE, TILE, DEPTH> p;
+                p.add(at(row, first), lda, false, at(first, col), lda, false, height, width, count,
+                      stage);
+                p.each([&](int r, int c, T sum) {
+                    if (r < height && c < width)
+                        *at(row + r, col + c) -= sum;
+                });
+                __syncthreads();
+            }
+    }
+
+    template <bool IsHere> __device__ void run()
+    {
+        T *batch = IsHere ? room() + W * ld : room();
+        for (int g = 0; g < order; g += GROUP) {
+            int end = order - g < GROUP ? order : g + GROUP;
+            int columns_end = n - g < GROUP ? n : g + GROUP;
+            for (int s = g; s < end; s += W) {
+                int width = end - s < W ? end - s : W;
+                factor<IsHere>(s, width, g);
+                wait(); /* for all to have done with the columns that are exchanged */
+                spread(s, width, g, g, s, s + width, columns_end, batch);
+                arrive();
+                wait();
+                update_narrow<IsHere>(s, width, s + width, columns_end, batch);
+            }
+            if (g == 0 && columns_end == n)
+                continue;
+            __syncthreads();
+            spread(g, end - g, g, 0, g, columns_end, n, room());
+            arrive();
+            wait();
+            update_wide(g, end - g, columns_end, n, room());
+        }
+    }
+
+    /* Rows in multiples of a sector are dealt; an odd distance of columns meets all banks. */
+    __device__ void deal()
+    {
+        each = (m + (int)people - 1) / (int)people;
+        each = (each + 7) / 8 * 8;
+        first_row = (int)me * each < m ? (int)me * each : m;
+        rows = m - first_row < each ? m - first_row : each;
+        ld = each + 1;
+    }
+
+    __device__ bool fits() const
+    {
+        return (char *)(room() + W * ld + BATCH * W) - (char *)memory <= (long long)memory_bytes();
+    }
+
+    __device__ void work(int *result)
+    {
+        info = 0;
+        gate = 0;
+        deal();
+        if (fits())
+            run<true>();
+        else
+            run<false>();
+        if (me == 0 && threadIdx.x == 64)
+            *result = info;
+    }
+};
+
+template <typename T>
+__device__ void panel_run(const filch_view &a, const filch_view &pivots, const filch_view &info,
+                          const filch_view &state, const panel_args &args)
+{
+    panel<T> p;
+    p.a = &filch_at<T>(a, args.row);
+    p.lda = a.ld;
+    p.m = (int)(a.rows - args.row);
+    p.n = (int)a.cols;
+    p.order = p.m < p.n ? p.m : p.n;
+    p.state = (unsigned *)state.ptr;
+    p.words = (word *)(p.state + WORDS);
+    p.epoch = p.state[EPOCH];
+    p.pivots = (int *)pivots.ptr;
+    p.come();
+    if (p.people != 0)
+        p.work((int *)info.ptr);
+    p.leave();
+}
+
+#define LU_PANEL(T, suffix)                                                                  \
+    extern "C" __global__ void __launch_bounds__(THREADS) fl_lu_panel_##suffix(              \
+        filch_view a, filch_view pivots, filch_view info, filch_view state, panel_args args) \
+    {                                                                                        \
+        panel_run<T>(a, pivots, info, state, args);                                          \
+    }
+
+LU_PANEL(double, f64)
+LU_PANEL(float, f32)
