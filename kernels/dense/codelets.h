@@ -47,6 +47,8 @@ filch_codelet *fl_dense_exchange(fl_dense *dense);
 /* A codelet with FL_DENSE_LU_PANEL's arguments, that inverts nothing, and its first accesses, then
  * FL_LU_PANEL_WORDS words of 32 bits, zero at first. Null as above. */
 filch_codelet *fl_dense_panel(fl_dense *dense);
+/* Its launch. */
+int fl_dense_panel_shape(const filch_call *call, filch_shape *shape);
 
 int fl_dense_run_lu_panel(const fl_place *on, const filch_call *call);
 int fl_dense_run_invert(const fl_place *on, const filch_call *call);

@@ -127,7 +127,7 @@ static size_t blocks_of(size_t rows, size_t each)
     return (rows + each - 1) / each;
 }
 
-static int panel_shape(const filch_call *call, filch_shape *shape)
+int fl_dense_panel_shape(const filch_call *call, filch_shape *shape)
 {
     const filch_view *a = &call->views[0];
     size_t m = a->rows - ((const fl_dense_args *)call->args)->row;
@@ -189,7 +189,7 @@ filch_codelet *fl_dense_panel(fl_dense *dense)
         return dense->panel;
     cuda.source = fl_text_lu_panel;
     cuda.entry = dense->desc.element == sizeof(double) ? "fl_lu_panel_f64" : "fl_lu_panel_f32";
-    cuda.shape_of = panel_shape;
+    cuda.shape_of = fl_dense_panel_shape;
     desc.name = "panel";
     desc.work = fl_dense_work_lu_panel;
     dense->has_tried_panel = true;

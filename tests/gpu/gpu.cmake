@@ -36,15 +36,20 @@ file(GLOB gpu_mains CONFIGURE_DEPENDS gpu/test_*.c)
 foreach(main IN LISTS gpu_mains)
     cmake_path(GET main STEM name)
     string(REPLACE test_ "" name ${name})
+    set(libraries)
+    if(name STREQUAL "panels") # a kernel that the table has not
+        set(libraries filch_dense)
+    endif()
     if(build STREQUAL "release")
         add_executable(test_gpu_${name} ${main} gpu/gpu.c gpu/steps.c)
-        target_link_libraries(test_gpu_${name} PRIVATE filch_bench_policies filch_static filch_flags
-                              ${CMAKE_DL_LIBS})
+        target_link_libraries(test_gpu_${name} PRIVATE ${libraries} filch_bench_policies filch_static
+                              filch_flags ${CMAKE_DL_LIBS})
         target_include_directories(test_gpu_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
         filch_test(${name} gpu 120 test_gpu_${name})
     endif()
     if(cmocka_FOUND)
         filch_fake_test(${name} SOURCES ${main} gpu/gpu.c gpu/steps.c KIND fakegpu SECONDS 120
+            LIBRARIES ${libraries}
             CONFIG "{\"devices\": [{\"count\": 3}], \"links\": [{\"from\": 0, \"to\": 1}]}")
         target_compile_definitions(test_fakegpu_${name} PRIVATE FL_FAKE=1)
         filch_fakegpu_compilers(${name})

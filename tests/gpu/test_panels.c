@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernels whose thread blocks wait for each other, launched with one, two, three and many
+ * blocks, more than run at once included: LU of a panel (kernels/dense/lu_panel.cu), and the factor
+ * and the inverse of a diagonal tile (potrf_trtri), of both precisions, also with pivots that
+ * fail. */
+#include "gpu.h"
+
+#include "kernels/dense/codelets.h"
+#include "kernels/dense/state.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LU, POTRF_TRTRI, KERNELS, MOST_ROWS = 600, MOST_COLS = 290, MOST_ORDER = 260 };
+
+extern const char fl_text_lu_panel[];
+
+static filch_codelet *codelets[KERNELS][2]; /* of the runtime that is open; then single precision */
+
+/* Thread blocks of the launch, and bytes of shared memory; 0: what the kernel's own shape says. */
+static uint32_t grid, shared;
+
+typedef struct matrix {
+    size_t rows, cols;
+    bool is_single;
+    void *at;
+    filch_data *data;
+} matrix;
+
+static size_t element(const matrix *m)
+{
+    return m->is_single ? sizeof(float) : sizeof(double);
+}
+
+static double get(const matrix *m, size_t i, size_t j)
+{
+    size_t at = i + j * m->rows;
+    return m->is_single ? ((const float *)m->at)[at] : ((const double *)m->at)[at];
+}
+
+static void set(const matrix *m, size_t i, size_t j, double value)
+{
+    size_t at = i + j * m->rows;
+    if (m->is_single)
+        ((float *)m->at)[at] = (float)value;
+    else
+        ((double *)m->at)[at] = value;
+}
+
+static double unit(const matrix *m)
+{
+    return m->is_single ? FLT_EPSILON : DBL_EPSILON;
+}
+
+static matrix make(gpu_world *world, size_t rows, size_t cols, bool is_single)
+{
+    matrix m = {.rows = rows, .cols = cols, .is_single = is_single};
+    m.at = gpu_alloc(rows * cols, element(&m));
+    for (size_t j = 0; j < cols; j++)
+        for (size_t i = 0; i < rows; i++)
+            set(&m, i, j, 2 * fl_random_unit(&world->random) - 1);
+    return m;
+}
+
+static filch_data *handle(gpu_world *world, void *at, size_t bytes, size_t rows, size_t cols)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *data = NULL;
+    desc.ptr = at;
+    desc.element = bytes;
+    desc.rows = rows;
+    desc.cols = cols;
+    gpu_ok(filch_data_create(world->runtime, &desc, &data));
+    return data;
+}
+
+/* --- The kernels --- */
+
+static double *row_of(const matrix *m)
+{
+    return gpu_alloc(m->cols, sizeof(double));
+}
+
+/* What lu_panel.cu does, row by row as LAPACK's getf2. */
+static int32_t eliminate(const matrix *m, size_t top, int32_t *pivots)
+{
+    int32_t info = 0;
+    for (size_t k = 0; top + k < m->rows && k < m->cols; k++) {
+        size_t at = top + k;
+        for (size_t i = at + 1; i < m->rows; i++)
+            at = fabs(get(m, i, k)) > fabs(get(m, at, k)) ? i : at;
+        pivots[k] = (int32_t)(at - top) + 1;
+        double pivot = get(m, at, k);
+        if (pivot == 0 && info == 0)
+            info = (int32_t)k + 1;
+        for (size_t j = 0; j < m->cols; j++) {
+            double kept = get(m, at, j);
+            set(m, at, j, get(m, top + k, j));
+            set(m, top + k, j, kept);
+        }
+        for (size_t i = top + k + 1; i < m->rows && pivot != 0; i++) {
+            set(m, i, k, get(m, i, k) / pivot);
+            for (size_t j = k + 1; j < m->cols; j++)
+                set(m, i, j, get(m, i, j) - get(m, i, k) * get(m, top + k, j));
+        }
+    }
+    return info;
+}
+
+static int run_lu(const filch_call *call)
+{
+    const filch_view *a = &call->views[0];
+    const fl_dense_args *args = call->args;
+    const matrix m = {a->ld, a->cols, a->element == sizeof(float), a->ptr, NULL};
+    *(int32_t *)call->views[2].ptr = eliminate(&m, args->row, call->views[1].ptr);
+    return 0;
+}
+
+/* A kernel cannot fail its task. */
+static int run_potrf(const filch_call *call)
+{
+    bool is_double = call->views[0].element == sizeof(double);
+    int code = filch_kernel_find(is_double ? "potrf_trtri_f64" : "potrf_trtri_f32")->host(call);
+    return code > 0 ? 0 : code;
+}
+
+static int lu_shape(const filch_call *call, filch_shape *shape)
+{
+    int code = fl_dense_panel_shape(call, shape);
+    shape->grid[0] = grid;
+    if (shared != 0)
+        shape->shared_bytes = shared;
+    return code;
+}
+
+static int potrf_shape(const filch_call *call, filch_shape *shape)
+{
+    bool is_double = call->views[0].element == sizeof(double);
+    const filch_kernel *kernel =
+        filch_kernel_find(is_double ? "potrf_trtri_f64" : "potrf_trtri_f32");
+    int code = kernel->cuda->shape_of(call, shape);
+    shape->grid[0] = grid;
+    return code;
+}
+
+static filch_status open(gpu_world *world)
+{
+    static const char *const names[2] = {"potrf_trtri_f64", "potrf_trtri_f32"};
+    static const char *const entries[2] = {"fl_lu_panel_f64", "fl_lu_panel_f32"};
+    filch_status status = FILCH_OK;
+    for (int k = 0; k < 2; k++) {
+        gpu_twin(entries[k], run_lu, 4, false, sizeof(fl_dense_args));
+        gpu_twin(filch_kernel_find(names[k])->cuda->entry, run_potrf, 3, false,
+                 sizeof(filch_potrf_trtri_args));
+    }
+    for (int k = 0; k < 2 && status == FILCH_OK; k++) {
+        const filch_kernel *potrf = filch_kernel_find(names[k]);
+        status = gpu_codelet(world->runtime, fl_text_lu_panel, entries[k], run_lu,
+                             sizeof(fl_dense_args), lu_shape, &codelets[LU][k]);
+        if (status == FILCH_OK)
+            status = gpu_codelet(world->runtime, potrf->cuda->source, potrf->cuda->entry, run_potrf,
+                                 potrf->arg_size, potrf_shape, &codelets[POTRF_TRTRI][k]);
+    }
+    return status;
+}
+
+static void run(gpu_world *world, filch_codelet *codelet, const void *args,
+                const filch_access *accesses, uint32_t count)
+{
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    filch_graph *graph = NULL;
+    filch_job *job = NULL;
+    desc.codelet = codelet;
+    desc.args = args;
+    desc.accesses = accesses;
+    desc.access_count = count;
+    gpu_ok(filch_graph_create(world->runtime, NULL, &graph));
+    gpu_ok(filch_graph_add(graph, &desc, NULL));
+    gpu_ok(filch_graph_submit(graph, NULL, &job));
+    gpu_wait(world->runtime, job, FILCH_OK);
+    gpu_ok(filch_graph_destroy(graph));
+}
+
+static void choose_grid(gpu_world *world, uint32_t many)
+{
+    const uint32_t grids[] = {1, 2, 3, many};
+    grid = grids[fl_random_below(&world->random, 4)];
+}
+
+/* --- LU --- */
+
+/* Row i of P A is that of L U, up to roundoff. */
+static void check_row(const matrix *a, const matrix *f, size_t top, size_t from, size_t i,
+                      double *row)
+{
+    size_t order = f->rows - top < f->cols ? f->rows - top : f->cols;
+    memset(row, 0, f->cols * sizeof *row);
+    for (size_t k = 0; k < order && k <= i; k++) {
+        double l = k == i ? 1 : get(f, top + i, k);
+        if (k < i && !(fabs(l) <= 1 + 4 * unit(f)))
+            gpu_fail("a pivot of column %zu is not the largest: %g", k, l);
+        for (size_t j = k; j < f->cols; j++)
+            row[j] += l * get(f, top + k, j);
+    }
+    for (size_t j = 0; j < f->cols; j++) {
+        double off = fabs(row[j] - get(a, from, j));
+        if (!(off <= 40 * unit(f) * (double)(order + 4)) && !gpu_has_failed())
+            gpu_fail("element %zu, %zu of L U is off by %g", i, j, off);
+    }
+}
+
+static void check_lu(const matrix *a, const matrix *f, size_t top, const int32_t *pivots)
+{
+    size_t rows = f->rows - top, order = rows < f->cols ? rows : f->cols;
+    size_t *from = gpu_alloc(rows, sizeof *from);
+    double *row = row_of(f);
+    for (size_t i = 0; i < rows; i++)
+        from[i] = i;
+    for (size_t k = 0; k < order; k++) {
+        size_t at = (size_t)pivots[k] - 1, kept = from[k];
+        if (at < k || at >= rows) {
+            gpu_fail("pivot %zu is %d", k, pivots[k]);
+            break;
+        }
+        from[k] = from[at];
+        from[at] = kept;
+    }
+    for (size_t i = 0; i < rows && !gpu_has_failed(); i++)
+        check_row(a, f, top, top + from[i], i, row);
+    for (size_t i = 0; i < top; i++)
+        for (size_t j = 0; j < f->cols; j++)
+            if (get(f, i, j) != get(a, i, j))
+                gpu_fail("row %zu above the panel was written", i);
+    free(from);
+    free(row);
+}
+
+/* A panel, and at times one more by the same state. */
+static void factor(gpu_world *world, bool is_single, filch_data *state)
+{
+    size_t top = gpu_between(world, 0, 4), m = gpu_between(world, 1, MOST_ROWS);
+    size_t n = gpu_between(world, 1, gpu_chance(world, 50) ? 40 : MOST_COLS);
+    size_t order = m < n ? m : n, zero = gpu_chance(world, 20) ? gpu_between(world, 1, n) : 0;
+    matrix a = make(world, top + m, n, is_single), f = a;
+    int32_t *pivots = gpu_alloc(order, sizeof *pivots), info = -1;
+    for (size_t i = 0; i < m && zero > 0; i++)
+        set(&a, top + i, zero - 1, 0);
+    f.at = gpu_alloc(f.rows * f.cols, element(&f));
+    memcpy(f.at, a.at, f.rows * f.cols * element(&f));
+    filch_data *matrix_data = handle(world, f.at, element(&f), f.rows, f.cols);
+    filch_data *list = handle(world, pivots, sizeof *pivots, order, 1);
+    filch_data *result = handle(world, &info, sizeof info, 1, 1);
+    const fl_dense_args args = {.row = top, .order = order};
+    const filch_access accesses[] = {FILCH_RW(matrix_data, 0, 0), FILCH_W(list, 0, 0),
+                                     FILCH_W(result, 0, 0), FILCH_RW(state, 0, 0)};
+    choose_grid(world, gpu_chance(world, 50) ? 256 : 5);
+    shared = gpu_chance(world, 30) ? 64 << 10 : 0;
+    run(world, codelets[LU][is_single], &args, accesses, 4);
+    gpu_ok(filch_data_destroy(matrix_data));
+    gpu_ok(filch_data_destroy(list));
+    gpu_ok(filch_data_destroy(result));
+    if (info != (zero <= order ? (int32_t)zero : 0))
+        gpu_fail("info is %d, zero column %zu of %zu", info, zero, order);
+    check_lu(&a, &f, top, pivots);
+    if (gpu_has_failed())
+        gpu_fail("%zu x %zu from row %zu by %u blocks, %u bytes, %s", m, n, top, grid, shared,
+                 is_single ? "single" : "double");
+    free(a.at);
+    free(f.at);
+    free(pivots);
+}
+
+static void check_factors(gpu_world *world, bool is_single)
+{
+    uint32_t *words = gpu_alloc(FL_LU_PANEL_WORDS, sizeof *words);
+    filch_data *state = handle(world, words, sizeof *words, FL_LU_PANEL_WORDS, 1);
+    for (uint64_t k = gpu_between(world, 1, 3); k > 0 && !gpu_has_failed(); k--)
+        factor(world, is_single, state);
+    gpu_ok(filch_data_destroy(state));
+    free(words);
+}
+
+/* --- Factor and inverse --- */
+
+/* Element (i, j) of L L' and of W L, i >= j. */
+static void check_tile(const matrix *a, const matrix *l, const matrix *w)
+{
+    double most = 40 * unit(l) * (double)(l->rows + 4);
+    for (size_t j = 0; j < l->cols && !gpu_has_failed(); j++)
+        for (size_t i = j; i < l->rows; i++) {
+            double product = 0, one = 0;
+            for (size_t k = 0; k <= j; k++)
+                product += get(l, i, k) * get(l, j, k);
+            for (size_t k = j; k <= i; k++)
+                one += get(w, i, k) * get(l, k, j);
+            if (!(fabs(product - get(a, i, j)) <= most * (double)l->rows))
+                gpu_fail("element %zu, %zu of L L' is off", i, j);
+            if (!(fabs(one - (i == j)) <= most) || (i > j && get(w, j, i) != 0))
+                gpu_fail("element %zu, %zu of the inverse is wrong", i, j);
+        }
+}
+
+static void check_inverse(gpu_world *world, bool is_single)
+{
+    size_t n = gpu_between(world, 1, MOST_ORDER);
+    size_t bad = gpu_chance(world, 30) ? gpu_between(world, 1, n) : 0;
+    matrix a = make(world, n, n, is_single), w = make(world, n, n, is_single), l = a;
+    int32_t *state = gpu_alloc(FILCH_POTRF_TRTRI_STATE(n), sizeof *state);
+    for (size_t k = 0; k < n; k++)
+        set(&a, k, k, k + 1 == bad ? -1 : (double)n + get(&a, k, k));
+    l.at = gpu_alloc(n * n, element(&l));
+    memcpy(l.at, a.at, n * n * element(&l));
+    filch_data *tile = handle(world, l.at, element(&l), n, n);
+    filch_data *words = handle(world, state, sizeof *state, FILCH_POTRF_TRTRI_STATE(n), 1);
+    filch_data *inverse = handle(world, w.at, element(&w), n, n);
+    const filch_potrf_trtri_args args = {.inverts = true};
+    const filch_access accesses[] = {FILCH_RW(tile, 0, 0), FILCH_RW(words, 0, 0),
+                                     FILCH_W(inverse, 0, 0)};
+    choose_grid(world, 2 * (uint32_t)((n + 63) / 64));
+    run(world, codelets[POTRF_TRTRI][is_single], &args, accesses, 3);
+    gpu_ok(filch_data_destroy(tile));
+    gpu_ok(filch_data_destroy(words));
+    gpu_ok(filch_data_destroy(inverse));
+    if (state[0] != (int32_t)bad)
+        gpu_fail("info is %d, the pivot in row %zu is not positive", state[0], bad);
+    if (bad == 0)
+        check_tile(&a, &l, &w);
+    if (gpu_has_failed())
+        gpu_fail("order %zu by %u blocks, %s", n, grid, is_single ? "single" : "double");
+    free(a.at);
+    free(w.at);
+    free(l.at);
+    free(state);
+}
+
+static void check(gpu_world *world)
+{
+    bool is_single = gpu_chance(world, 50);
+    if (gpu_chance(world, 70))
+        check_factors(world, is_single);
+    else
+        check_inverse(world, is_single);
+}
+
+int main(int argc, char **argv)
+{
+    static const gpu_test test = {"panels", open, check, 60};
+    return gpu_main(&test, argc, argv);
+}
