@@ -40,6 +40,7 @@ enum option_id {
     OPTION_OPEN,
     OPTION_STRIPS,
     OPTION_STEPS_A_GRAPH,
+    OPTION_FACTOR,
     OPTION_SLOW,
     OPTION_WITHDRAW,
     OPTION_PINNED,
@@ -79,6 +80,7 @@ static const struct option long_options[] = {
     {"open", no_argument, NULL, OPTION_OPEN},
     {"strips", required_argument, NULL, OPTION_STRIPS},
     {"steps-a-graph", required_argument, NULL, OPTION_STEPS_A_GRAPH},
+    {"factor", required_argument, NULL, OPTION_FACTOR},
     {"pinned", no_argument, NULL, OPTION_PINNED},
     {"pageable", no_argument, NULL, OPTION_PAGEABLE},
     {"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
@@ -108,12 +110,14 @@ const char *bench_options_usage(void)
            "  --matrix FILE.mtx   a Matrix Market file in place of a generated matrix\n"
            "  --versus NAME,...   interleave contenders that do the same work: openblas, openmp,\n"
            "                      tbb, starpu where installed; on GPUs bare, cublas, cublasxt,\n"
-           "                      cusolver, and with --resident cusolvermg;\n"
+           "                      cusolver, cusolverirs, and with --resident cusolvermg;\n"
            "                      static, central, guided, round-robin: filch with that\n"
            "                      policy; spin: filch whose workers never sleep; one: filch\n"
            "                      with one worker, a core of the host\n"
            "  --precision WORD    double (default) or single: cholesky, gemm, lu, qr, nbody,\n"
            "                      jacobi\n"
+           "  --factor WORD       solve: tf32 (default), bf16, fp16 or single, the precision of\n"
+           "                      the products that factor the matrix\n"
            "  --repeat R          measured repeats (default 7)\n"
            "  --seed S            seed of generated input\n"
            "  --check             check the result; exit 1 where it is wrong\n"
@@ -241,6 +245,28 @@ const char *bench_pattern_name(bench_pattern pattern)
     return pattern_names[pattern];
 }
 
+static const char *const factor_names[] = {
+    [BENCH_FACTOR_TF32] = "tf32",
+    [BENCH_FACTOR_BF16] = "bf16",
+    [BENCH_FACTOR_FP16] = "fp16",
+    [BENCH_FACTOR_SINGLE] = "single",
+};
+
+const char *bench_factor_name(bench_factor factor)
+{
+    return factor_names[factor];
+}
+
+static filch_status parse_factor(const char *text, bench_factor *factor, filch_error *error)
+{
+    for (int k = BENCH_FACTOR_TF32; k <= BENCH_FACTOR_SINGLE; k++)
+        if (strcmp(text, factor_names[k]) == 0) {
+            *factor = (bench_factor)k;
+            return FILCH_OK;
+        }
+    return wrong(error, "--factor", text, "tf32, bf16, fp16 or single");
+}
+
 static filch_status parse_pattern(const char *text, bench_pattern *pattern, filch_error *error)
 {
     for (int k = BENCH_PATTERN_STENCIL; k <= BENCH_PATTERN_NEAREST; k++)
@@ -279,6 +305,7 @@ const char *bench_options_beyond(const bench_options *o, unsigned takes)
         {"--open", BENCH_TAKES_OPEN, o->open},
         {"--strips", BENCH_TAKES_STRIPS, o->strips != 0},
         {"--steps-a-graph", BENCH_TAKES_STEPS_A_GRAPH, o->steps_a_graph != 0},
+        {"--factor", BENCH_TAKES_FACTOR, o->factor != BENCH_FACTOR_NONE},
     };
     for (size_t k = 0; k < sizeof given / sizeof *given; k++)
         if (given[k].is_given && (takes & given[k].bit) == 0)
@@ -438,6 +465,8 @@ static filch_status parse_option(int id, const char *value, bench_options *o, fi
         return parse_size("--strips", value, SIZE_MAX >> 1, &o->strips, error);
     case OPTION_STEPS_A_GRAPH:
         return parse_size("--steps-a-graph", value, SIZE_MAX >> 1, &o->steps_a_graph, error);
+    case OPTION_FACTOR:
+        return parse_factor(value, &o->factor, error);
     case OPTION_MEMORY_LIMIT:
         return parse_limit(value, &o->memory_limit, error);
     default:

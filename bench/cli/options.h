@@ -17,6 +17,15 @@
 
 typedef enum bench_precision { BENCH_DOUBLE, BENCH_SINGLE } bench_precision;
 
+/* How a solve's products round; see kernels/dense/mixed.h. */
+typedef enum bench_factor {
+    BENCH_FACTOR_NONE,
+    BENCH_FACTOR_TF32,
+    BENCH_FACTOR_BF16,
+    BENCH_FACTOR_FP16,
+    BENCH_FACTOR_SINGLE
+} bench_factor;
+
 /* Of a graph in steps; see narrow.h. */
 typedef enum bench_pattern {
     BENCH_PATTERN_NONE,
@@ -33,7 +42,8 @@ enum {
     BENCH_TAKES_STEPS = 8,
     BENCH_TAKES_OPEN = 16,
     BENCH_TAKES_STRIPS = 32,
-    BENCH_TAKES_STEPS_A_GRAPH = 64
+    BENCH_TAKES_STEPS_A_GRAPH = 64,
+    BENCH_TAKES_FACTOR = 128
 };
 
 /* Texts belong to argv. Null and 0 mean "not given". */
@@ -66,6 +76,7 @@ typedef struct bench_options {
     bool open;
     size_t strips;
     size_t steps_a_graph;
+    bench_factor factor;
     bool pinned;
     bool pageable;
     bench_slow slow;
@@ -92,6 +103,8 @@ void bench_options_free(bench_options *options);
 const char *bench_options_beyond(const bench_options *options, unsigned takes);
 /* "stencil", "fft", "nearest". */
 const char *bench_pattern_name(bench_pattern pattern);
+/* "tf32", "bf16", "fp16", "single". */
+const char *bench_factor_name(bench_factor factor);
 
 /* Whether --versus names that contender. */
 bool bench_options_have_versus(const bench_options *options, const char *name);

@@ -323,6 +323,7 @@ static void describe_result(run *r)
     result->steps = problem.steps;
     snprintf(result->step, sizeof result->step, "%s", problem.step ? problem.step : "");
     snprintf(result->variant, sizeof result->variant, "%s", problem.variant);
+    snprintf(result->how, sizeof result->how, "%s", problem.how);
     result->slow = r->options->slow;
     result->withdraw = r->options->withdraw;
     result->work = problem.work;

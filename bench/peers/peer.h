@@ -26,8 +26,9 @@ typedef enum bench_peer_kind {
     BENCH_PEER_NARROW_OPEN, /* the same, created in each run */
     BENCH_PEER_HEAT,        /* steps of heat.h; c receives the grid */
     BENCH_PEER_CG,          /* iterations of cg.h; c receives the solution */
-    BENCH_PEER_LU, /* factors of a with partial pivoting into c; pivots receives LAPACK's */
-    BENCH_PEER_QR, /* factors of a into c, in LAPACK's layout; tau receives theirs */
+    BENCH_PEER_LU,    /* factors of a with partial pivoting into c; pivots receives LAPACK's */
+    BENCH_PEER_QR,    /* factors of a into c, in LAPACK's layout; tau receives theirs */
+    BENCH_PEER_SOLVE, /* c = a^-1 b for vectors b and c, a factored in lower precision */
     BENCH_PEER_KINDS
 } bench_peer_kind;
 
@@ -53,6 +54,7 @@ typedef struct bench_peer_work {
      * ends with it. With it a run proves that every task ran and in what order; measured runs go
      * without. */
     unsigned *marks;
+    int product;                    /* of SOLVE: how products round, FL_VENDOR_COMPUTE_* */
     bool keeps_memory;              /* the matrices' pages are locked, or are not to be */
     bool is_resident;               /* peers on GPUs: copies of matrices are not timed */
     unsigned gpu_count;             /* peers on GPUs run on these */
@@ -105,6 +107,7 @@ extern const bench_peer bench_peer_bare;
 extern const bench_peer bench_peer_cublas;
 extern const bench_peer bench_peer_cublasxt;
 extern const bench_peer bench_peer_cusolver;
+extern const bench_peer bench_peer_cusolverirs;
 extern const bench_peer bench_peer_cusolvermg;
 
 #ifdef __cplusplus

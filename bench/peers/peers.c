@@ -16,8 +16,13 @@ static const bench_peer *const peers[] = {
 #ifdef BENCH_HAVE_STARPU
     &bench_peer_starpu,
 #endif
-    &bench_peer_bare,     &bench_peer_cublas,     &bench_peer_cublasxt,
-    &bench_peer_cusolver, &bench_peer_cusolvermg, NULL,
+    &bench_peer_bare,
+    &bench_peer_cublas,
+    &bench_peer_cublasxt,
+    &bench_peer_cusolver,
+    &bench_peer_cusolvermg,
+    &bench_peer_cusolverirs,
+    NULL,
 };
 
 const bench_peer *bench_peer_at(size_t index)
@@ -48,6 +53,7 @@ const char *bench_peer_kind_name(bench_peer_kind kind)
         [BENCH_PEER_CG] = "cg",
         [BENCH_PEER_LU] = "lu",
         [BENCH_PEER_QR] = "qr",
+        [BENCH_PEER_SOLVE] = "solve",
     };
     return names[kind];
 }

@@ -278,6 +278,8 @@ static json_t *result_json(const bench_result *result)
         put(&object, "tile_cols", count_of(result->tile_cols));
     if (result->variant[0])
         put(&object, "variant", json_string(result->variant));
+    if (result->how[0])
+        put(&object, "how", json_string(result->how));
     if (result->slow.factor)
         put(&object, "slow", slow_json(&result->slow));
     if (result->withdraw.is_asked)

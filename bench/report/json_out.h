@@ -103,6 +103,7 @@ typedef struct bench_result {
     size_t tile;
     size_t tile_cols; /* 0: as many as rows */
     char variant[64]; /* what else tells the problem from others; may be empty */
+    char how[64];     /* the last repeat went; may be empty */
     size_t steps;     /* of a repeat; 0: it has none */
     char step[16];    /* what one is called */
     bench_slow slow;

@@ -162,6 +162,8 @@ static bool show_totals(FILE *out, const bench_result *r)
         snprintf(text, sizeof text, "%.2e", r->residual);
         row(&table, "backward error", text);
     }
+    if (r->how[0])
+        row(&table, "solved", r->how);
     moves_row(&table, "", r->moves, r->visits);
     row(&table, "checked", r->checked ? "yes" : "no");
     cores_row(&table, "host cores in use", r->cpu_s, r->seconds, r->repeat);

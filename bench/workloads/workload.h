@@ -37,6 +37,7 @@ typedef struct bench_problem {
     size_t steps;     /* that follow each other in a run; 0: it has none */
     const char *step; /* what one is called */
     char variant[64]; /* what else tells such problems apart; empty: nothing */
+    char how[64];     /* the last run went; empty: nothing to tell */
     double vendor_s;  /* that cuBLAS and cuSOLVER took to be ready */
     char text[160];
 } bench_problem;
@@ -137,6 +138,7 @@ extern const bench_workload bench_cholesky;
 extern const bench_workload bench_gemm;
 extern const bench_workload bench_lu;
 extern const bench_workload bench_qr;
+extern const bench_workload bench_solve;
 extern const bench_workload bench_mandelbrot;
 extern const bench_workload bench_nbody;
 extern const bench_workload bench_jacobi;

@@ -120,6 +120,30 @@ static void factors_agree_on_one_gpu_and_on_all(void **state)
     assert_int_equal(fakecuda_count("cusolverMgDeviceSelect"), 1);
 }
 
+/* The best of four refinements, each run twice; one that fails is passed over. */
+static void solutions_agree(void **state)
+{
+    trial t;
+    double seconds = -1;
+    (void)state;
+    for (int is_resident = 0; is_resident < 2; is_resident++) {
+        assert_int_equal(
+            begin(&t, "solve", "cusolverirs", "cuda:0", 100, BENCH_DOUBLE, is_resident != 0),
+            FILCH_OK);
+        assert_non_null(strstr(bench_versus_setting(&t.versus), ", 1 iterations"));
+        assert_int_equal(fakecuda_count("cusolverDnIRSXgesv"), 8);
+        assert_int_equal(bench_versus_run(&t.versus, &seconds, &t.error), FILCH_OK);
+        if (bench_versus_agrees(&t.versus, &t.error) != FILCH_OK)
+            fail_msg("%s", t.error.text);
+        bench_versus_close(&t.versus);
+        fakecuda_fail("cusolverDnIRSXgesv", 1, 1, 2, -1, false);
+        assert_int_equal(
+            bench_versus_open(&t.versus, "cusolverirs", &t.session, &t.config, false, &t.error),
+            FILCH_OK);
+        end(&t);
+    }
+}
+
 /* Five blocks on three GPUs, the last one cut. */
 static void blocks_are_dealt_out(void **state)
 {
@@ -164,6 +188,9 @@ static void failures_are_told_and_leave_nothing(void **state)
         {"cholesky", "cusolvermg", "cusolverMgCreate", "cusolverMgCreate returned status 1"},
         {"cholesky", "cusolvermg", "cusolverMgDeviceSelect", "returned status 1"},
         {"cholesky", "cusolvermg", "cusolverMgPotrf", "cusolverMgPotrf returned status 6"},
+        {"solve", "cusolverirs", "cusolverDnCreate", "cusolverDnCreate returned status 1"},
+        {"solve", "cusolverirs", "cusolverDnIRSParamsCreate", "Create returned status 6"},
+        {"solve", "cusolverirs", "cusolverDnIRSInfosCreate", "Create returned status 6"},
     };
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -262,6 +289,7 @@ int main(void)
         cmocka_unit_test(products_agree_on_one_gpu_and_on_all),
         cmocka_unit_test(blocks_are_tried),
         cmocka_unit_test(factors_agree_on_one_gpu_and_on_all),
+        cmocka_unit_test(solutions_agree),
         cmocka_unit_test(blocks_are_dealt_out),
         cmocka_unit_test(what_they_do_not_do_is_said),
         cmocka_unit_test(failures_are_told_and_leave_nothing),

@@ -313,3 +313,159 @@ static int least(int a, int b)
 
 ROUTINES(D, d, double)
 ROUTINES(S, s, float)
+
+/* --- cusolverDnIRSXgesv: the host's dgesv, whatever the lowest precision is --- */
+
+#define PARAMS_MAGIC 0x1252a2a2u
+#define INFOS_MAGIC 0x1252f0f0u
+
+/* cusolverPrecType_t and cusolverIRSRefinement_t. */
+enum { TYPE_64F = 1203, TYPE_TF32 = 1207, REFINE_NONE = 1101, REFINE_GMRES_GMRES = 1105 };
+
+typedef struct irs {
+    uint32_t magic;
+    int main, lowest, refinement;
+} irs;
+
+static int irs_make(void **out, const char *name, uint32_t magic)
+{
+    irs *made;
+
+    if (fakecuda_visit(name, true) != 0)
+        return FAKE_SOLVER_EXECUTION_FAILED;
+    made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return FAKE_SOLVER_EXECUTION_FAILED;
+    made->magic = magic;
+    handles++;
+    *out = made;
+    return FAKE_BLAS_SUCCESS;
+}
+
+static int irs_drop(void *what, uint32_t magic)
+{
+    irs *dropped = what;
+
+    if (dropped == NULL || dropped->magic != magic) {
+        fakecuda_report("no living parameters or results of cusolverDnIRSXgesv");
+        return FAKE_SOLVER_INVALID_VALUE;
+    }
+    dropped->magic = 0;
+    handles--;
+    free(dropped);
+    return FAKE_BLAS_SUCCESS;
+}
+
+FAKECUDA_API int cusolverDnIRSParamsCreate(void **params);
+FAKECUDA_API int cusolverDnIRSParamsDestroy(void *params);
+FAKECUDA_API int cusolverDnIRSParamsSetSolverMainPrecision(void *params, int type);
+FAKECUDA_API int cusolverDnIRSParamsSetSolverLowestPrecision(void *params, int type);
+FAKECUDA_API int cusolverDnIRSParamsSetRefinementSolver(void *params, int refinement);
+FAKECUDA_API int cusolverDnIRSInfosCreate(void **infos);
+FAKECUDA_API int cusolverDnIRSInfosDestroy(void *infos);
+FAKECUDA_API int cusolverDnIRSXgesv_bufferSize(void *handle, void *params, int n, int count,
+                                               size_t *bytes);
+FAKECUDA_API int cusolverDnIRSXgesv(void *handle, void *params, void *infos, int n, int count,
+                                    void *a, int lda, void *b, int ldb, void *x, int ldx,
+                                    void *work, size_t bytes, int *iterations, int *info);
+
+int cusolverDnIRSParamsCreate(void **params)
+{
+    return irs_make(params, "cusolverDnIRSParamsCreate", PARAMS_MAGIC);
+}
+
+int cusolverDnIRSParamsDestroy(void *params)
+{
+    return irs_drop(params, PARAMS_MAGIC);
+}
+
+int cusolverDnIRSInfosCreate(void **infos)
+{
+    return irs_make(infos, "cusolverDnIRSInfosCreate", INFOS_MAGIC);
+}
+
+int cusolverDnIRSInfosDestroy(void *infos)
+{
+    return irs_drop(infos, INFOS_MAGIC);
+}
+
+int cusolverDnIRSParamsSetSolverMainPrecision(void *params, int type)
+{
+    ((irs *)params)->main = type;
+    return type == TYPE_64F ? FAKE_BLAS_SUCCESS : FAKE_SOLVER_INVALID_VALUE;
+}
+
+int cusolverDnIRSParamsSetSolverLowestPrecision(void *params, int type)
+{
+    ((irs *)params)->lowest = type;
+    return type >= TYPE_64F && type <= TYPE_TF32 ? FAKE_BLAS_SUCCESS : FAKE_SOLVER_INVALID_VALUE;
+}
+
+int cusolverDnIRSParamsSetRefinementSolver(void *params, int refinement)
+{
+    ((irs *)params)->refinement = refinement;
+    return refinement >= REFINE_NONE && refinement <= REFINE_GMRES_GMRES
+               ? FAKE_BLAS_SUCCESS
+               : FAKE_SOLVER_INVALID_VALUE;
+}
+
+static bool irs_is_bad(const irs *params)
+{
+    return params == NULL || params->magic != PARAMS_MAGIC || params->main == 0 ||
+           params->lowest == 0 || params->refinement == 0;
+}
+
+int cusolverDnIRSXgesv_bufferSize(void *handle, void *params, int n, int count, size_t *bytes)
+{
+    if (handle_get(handle) == NULL)
+        return FAKE_BLAS_NOT_INITIALIZED;
+    if (irs_is_bad(params) || n < 0 || count < 0)
+        return FAKE_SOLVER_INVALID_VALUE;
+    *bytes = (size_t)work_elements(n) * sizeof(double);
+    return FAKE_BLAS_SUCCESS;
+}
+
+void dgesv_(const int *n, const int *count, double *a, const int *lda, int *pivots, double *b,
+            const int *ldb, int *info);
+
+static int irs_solve(const fake_blas_call *d)
+{
+    size_t n = (size_t)d->n, lda = (size_t)d->a.ld;
+    double *copy = malloc((n * n + 1) * sizeof *copy);
+    int *pivots = malloc((n + 1) * sizeof *pivots);
+    bool is_there = copy != NULL && pivots != NULL;
+
+    d_use(d);
+    for (size_t k = 0; is_there && k < n * n; k++)
+        copy[k] = ((const double *)d->a.at)[k % n + k / n * lda];
+    for (size_t k = 0; is_there && k < n * (size_t)d->k; k++)
+        ((double *)d->c.at)[k % n + k / n * (size_t)d->c.ld] =
+            ((const double *)d->b.at)[k % n + k / n * (size_t)d->b.ld];
+    if (is_there)
+        dgesv_(&d->n, &d->k, copy, &d->n, pivots, d->c.at, &d->c.ld, d->info);
+    free(copy);
+    free(pivots);
+    return is_there ? 0 : 1;
+}
+
+int cusolverDnIRSXgesv(void *handle, void *params, void *infos, int n, int count, void *a, int lda,
+                       void *b, int ldb, void *x, int ldx, void *work, size_t bytes,
+                       int *iterations, int *info)
+{
+    const fake_blas_call d = {
+        .name = "cusolverDnIRSXgesv",
+        .run = irs_solve,
+        .element = sizeof(double),
+        .n = n,
+        .k = count,
+        .a = fake_blas_operand(a, n, n, lda),
+        .b = fake_blas_operand(b, n, count, ldb),
+        .c = fake_blas_operand(x, n, count, ldx),
+        .work = work_memory(work, (int)(bytes / sizeof(double)), work_elements(n)),
+        .info = info};
+
+    if (irs_is_bad(params) || infos == NULL || ((irs *)infos)->magic != INFOS_MAGIC)
+        return FAKE_SOLVER_INVALID_VALUE;
+    *iterations = 1;
+    return submit(handle, &d);
+}

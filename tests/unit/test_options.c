@@ -214,6 +214,7 @@ static void test_failures(void **state)
     expect_failure("run gemm --matrix a.mtx --n 5", "--n", "--matrix");
     expect_failure("run narrow --pattern line", "--pattern", "'line' is not stencil, fft or");
     expect_failure("run narrow --width 0", "--width", "outside 1..");
+    expect_failure("run solve --factor double", "--factor", "'double' is not tf32, bf16, fp16");
     expect_failure("run heat --strips 0", "--strips", "outside 1..");
     expect_failure("run heat --steps-a-graph -1", "--steps-a-graph", "whole number");
     expect_failure("run narrow --steps x", "--steps", "whole number");
@@ -249,6 +250,7 @@ static void test_options_beyond(void **state)
         {"run x --open", "--open", BENCH_TAKES_OPEN},
         {"run x --strips 3", "--strips", BENCH_TAKES_STRIPS},
         {"run x --steps-a-graph 3", "--steps-a-graph", BENCH_TAKES_STEPS_A_GRAPH},
+        {"run x --factor bf16", "--factor", BENCH_TAKES_FACTOR},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         words w;

@@ -100,6 +100,8 @@ static void test_all_are_right(void **state)
         check_workload("lu", 1, 1, policy);
         check_workload("qr", 130, 32, policy);
         check_workload("qr", 1, 1, policy);
+        check_workload("solve", 130, 32, policy);
+        check_workload("solve", 1, 1, policy);
         check_in(BENCH_SINGLE, "lu", 130, 48, policy);
         check_in(BENCH_SINGLE, "qr", 130, 48, policy);
         check_workload("mandelbrot", 24, 0, policy);
@@ -239,13 +241,14 @@ static void test_wrong_results_are_seen(void **state)
         const char *name;
         size_t n;
         bench_precision precision;
-    } cases[] = {{"cholesky", 96, BENCH_DOUBLE},   {"gemm", 64, BENCH_DOUBLE},
-                 {"cholesky", 96, BENCH_SINGLE},   {"gemm", 64, BENCH_SINGLE},
-                 {"lu", 64, BENCH_DOUBLE},         {"qr", 64, BENCH_DOUBLE},
-                 {"lu", 64, BENCH_SINGLE},         {"qr", 64, BENCH_SINGLE},
-                 {"mandelbrot", 16, BENCH_DOUBLE}, {"nbody", 40, BENCH_DOUBLE},
-                 {"nbody", 40, BENCH_SINGLE},      {"jacobi", 40, BENCH_DOUBLE},
-                 {"jacobi", 40, BENCH_SINGLE},     {"heat", 40, BENCH_DOUBLE}};
+    } cases[] = {{"cholesky", 96, BENCH_DOUBLE}, {"gemm", 64, BENCH_DOUBLE},
+                 {"cholesky", 96, BENCH_SINGLE}, {"gemm", 64, BENCH_SINGLE},
+                 {"lu", 64, BENCH_DOUBLE},       {"qr", 64, BENCH_DOUBLE},
+                 {"lu", 64, BENCH_SINGLE},       {"qr", 64, BENCH_SINGLE},
+                 {"solve", 64, BENCH_DOUBLE},    {"mandelbrot", 16, BENCH_DOUBLE},
+                 {"nbody", 40, BENCH_DOUBLE},    {"nbody", 40, BENCH_SINGLE},
+                 {"jacobi", 40, BENCH_DOUBLE},   {"jacobi", 40, BENCH_SINGLE},
+                 {"heat", 40, BENCH_DOUBLE}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         bed b;
         filch_error error = FILCH_ERROR_INIT;
@@ -343,6 +346,10 @@ static void test_bad_sizes(void **state)
                    "larger than the matrix");
     expect_refusal("lu", (bench_options){.n = 10, .tile = 11}, FILCH_INVALID_ARGUMENT,
                    "larger than the matrix");
+    expect_refusal("solve", (bench_options){.n = 10, .tile = 11}, FILCH_INVALID_ARGUMENT,
+                   "larger than the matrix");
+    expect_refusal("solve", (bench_options){.n = 10, .precision = BENCH_SINGLE}, FILCH_UNSUPPORTED,
+                   "double precision");
     expect_refusal("qr", (bench_options){.n = 900000, .tile = 1}, FILCH_TOO_LARGE, "too small");
     expect_refusal("cholesky", (bench_options){.n = 100000, .tile = 1}, FILCH_TOO_LARGE,
                    "too small");

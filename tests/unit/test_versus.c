@@ -72,6 +72,7 @@ static void test_all_agree(void **state)
         {"gemm", BENCH_PEER_GEMM, 100},
         {"lu", BENCH_PEER_LU, 90},
         {"qr", BENCH_PEER_QR, 90},
+        {"solve", BENCH_PEER_SOLVE, 90},
         {"wavefront", BENCH_PEER_WAVEFRONT, 12},
         {"chain", BENCH_PEER_CHAIN, 100},
         {"heat", BENCH_PEER_HEAT, 40},
