@@ -33,6 +33,7 @@ typedef struct solve {
     double *theirs; /* the peer's; null: there is none */
     bool is_resident;
     bool has_tile; /* given or chosen */
+    fl_lu_panels panels;
     bool is_solved;
     fl_mixed_result result;
     bench_peer_work work;
@@ -180,6 +181,21 @@ static void tile_set(void *state, size_t tile)
     s->has_tile = true;
 }
 
+/* Of LU's panels, where there are GPUs. */
+static const char *way(const void *state, size_t index)
+{
+    static const char *const names[] = {[FL_LU_PANELS_VENDOR] = "with cuSOLVER's panels",
+                                        [FL_LU_PANELS_OWN] = "with filch's panels"};
+    const solve *s = state;
+    return s->offload.vendor && index < sizeof names / sizeof *names ? names[index] : NULL;
+}
+
+static void way_set(void *state, size_t index)
+{
+    solve *s = state;
+    s->panels = (fl_lu_panels)index;
+}
+
 /* --- In a runtime --- */
 
 static filch_status make_data(const solve *s, bench_built *built, enum handle which)
@@ -253,7 +269,8 @@ static filch_status add_factorization(const solve *s, bench_built *built, const 
     part *p = built->own;
     p->b = (fl_columns){.data = built->data[RIGHT], .rows = s->n, .cols = 1, .tile = 1};
     p->x = (fl_columns){.data = built->data[SOLUTION], .rows = s->n, .cols = 1, .tile = 1};
-    filch_status status = fl_mixed_open(p->dense, a, product_of(s), &p->mixed);
+    const fl_mixed_form form = {.compute = product_of(s), .panels = s->panels};
+    filch_status status = fl_mixed_open(p->dense, a, form, &p->mixed);
     return status == FILCH_OK ? fl_mixed_factor(p->mixed, built->graph) : status;
 }
 
@@ -377,6 +394,8 @@ const bench_workload bench_solve = {
     .describe = describe,
     .tiles = tiles,
     .tile_set = tile_set,
+    .way = way,
+    .way_set = way_set,
     .build = build,
     .unbuild = unbuild,
     .finish = finish,

@@ -63,11 +63,10 @@ static filch_status make_factors(fl_mixed *m)
         status = make_low(m);
     if (status == FILCH_OK)
         status = make_vectors(m);
-    return status == FILCH_OK ? fl_lu_open(m->single, &m->low, FL_LU_PANELS_VENDOR, &m->lu)
-                              : status;
+    return status == FILCH_OK ? fl_lu_open(m->single, &m->low, m->form.panels, &m->lu) : status;
 }
 
-filch_status fl_mixed_open(fl_dense *dense, const fl_columns *a, int compute, fl_mixed **out)
+filch_status fl_mixed_open(fl_dense *dense, const fl_columns *a, fl_mixed_form form, fl_mixed **out)
 {
     if (dense->desc.element != sizeof(double) || !a->data || a->rows != a->cols || a->rows == 0 ||
         a->tile == 0)
@@ -77,7 +76,7 @@ filch_status fl_mixed_open(fl_dense *dense, const fl_columns *a, int compute, fl
         return FILCH_OUT_OF_MEMORY;
     m->dense = dense;
     m->a = *a;
-    m->compute = compute;
+    m->form = form;
     filch_status status = fl_pass_open(dense);
     if (status == FILCH_OK) {
         filch_status narrow = fl_narrow_open(dense);
@@ -120,7 +119,7 @@ filch_status fl_mixed_factor(fl_mixed *m, filch_graph *graph)
     }
     if (status != FILCH_OK || !m->has_narrow)
         return status;
-    m->single->desc.compute = m->compute;
+    m->single->desc.compute = m->form.compute;
     return fl_lu_factor(m->lu, graph);
 }
 
@@ -246,7 +245,7 @@ static filch_status solve_double(const fl_system *s)
     s->result->way = FL_MIXED_DOUBLE;
     filch_status status = make_copy(s->mixed, &copy);
     if (status == FILCH_OK)
-        status = fl_lu_open(s->mixed->dense, &copy, FL_LU_PANELS_VENDOR, &lu);
+        status = fl_lu_open(s->mixed->dense, &copy, s->mixed->form.panels, &lu);
     if (status == FILCH_OK)
         status = run_double(s, lu, &copy);
     fl_lu_close(lu);

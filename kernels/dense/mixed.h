@@ -32,10 +32,16 @@ typedef struct fl_mixed_result {
     double error;
 } fl_mixed_result;
 
+/* How the rounded copy is factored. */
+typedef struct fl_mixed_form {
+    int compute; /* FL_VENDOR_COMPUTE_*, of products on GPUs; cores compute in single precision */
+    fl_lu_panels panels;
+} fl_mixed_form;
+
 /* Handles beside the matrix, of half its bytes: A is square, in double precision, and is never
- * changed. compute: FL_VENDOR_COMPUTE_*, of LU's products on GPUs; cores compute in single
- * precision. FILCH_INVALID_ARGUMENT: A is not square, or of no rows. */
-filch_status fl_mixed_open(fl_dense *dense, const fl_columns *a, int compute, fl_mixed **out);
+ * changed. FILCH_INVALID_ARGUMENT: A is not square, or of no rows. */
+filch_status fl_mixed_open(fl_dense *dense, const fl_columns *a, fl_mixed_form form,
+                           fl_mixed **out);
 /* After the graph is destroyed; null is allowed. */
 void fl_mixed_close(fl_mixed *mixed);
 /* Adds tasks that round A and factor it, which run before each fl_mixed_solve() whose A is new. */

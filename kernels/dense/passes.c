@@ -3,7 +3,7 @@
 
 /* Block columns of a task: few tasks, and no more in one memory at once than needs to be. Of
  * matrices that are dealt to devices a task has one, where that lies. */
-#define COLUMNS_A_TASK 8
+#define COLUMNS_A_TASK 16
 
 static int run_copy(const fl_place *on, const filch_call *call)
 {

@@ -10,7 +10,7 @@
 struct fl_mixed {
     fl_dense *dense;
     fl_dense *single;
-    int compute;
+    fl_mixed_form form;
     bool has_narrow; /* else everything is in double precision */
     fl_columns a;
     fl_columns low; /* its factors, in single precision */

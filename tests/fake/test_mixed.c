@@ -72,6 +72,15 @@ static int exchange(const filch_call *call)
     return 0;
 }
 
+static int factor_panel(const filch_call *call)
+{
+    const filch_view *a = &call->views[0];
+    const fl_place on = {.host = &host};
+    uint64_t row = ((const fl_dense_args *)call->args)->row;
+    const filch_view panel = fl_part(a, row, 0, a->rows - row, a->cols);
+    return fl_place_getrf(&on, &panel, call->views[1].ptr, call->views[2].ptr);
+}
+
 static void begin(bed *b, const place *where)
 {
     filch_runtime_desc desc = FILCH_RUNTIME_DESC_INIT;
@@ -81,6 +90,8 @@ static void begin(bed *b, const place *where)
     (void)setenv("FILCH_CACHE_DIR", "off", 1);
     fakecuda_register_filch("fl_exchange_f64", exchange, 2, false, 40);
     fakecuda_register_filch("fl_exchange_f32", exchange, 2, false, 40);
+    fakecuda_register_filch("fl_lu_panel_f64", factor_panel, 4, false, 40);
+    fakecuda_register_filch("fl_lu_panel_f32", factor_panel, 4, false, 40);
     fakecuda_register_filch("fl_narrow", fl_narrow_host, 3, false, sizeof(fl_narrow_args));
     fakecuda_register_filch("fl_narrow_rows", fl_narrow_rows_host, 4, false,
                             sizeof(fl_narrow_args));
@@ -236,7 +247,7 @@ static filch_status solve(const bed *b, matrix *a, matrix *right, matrix *x, int
     join(b, right, right->cols);
     if (x != right)
         join(b, x, x->cols);
-    must(fl_mixed_open(b->dense, &a->columns, compute, &mixed));
+    must(fl_mixed_open(b->dense, &a->columns, (fl_mixed_form){.compute = compute}, &mixed));
     must(factor(b, mixed));
     filch_status status = fl_mixed_solve(mixed, &right->columns, &x->columns, result, NULL);
     fl_mixed_close(mixed);
@@ -452,14 +463,15 @@ static void shapes_are_checked(void **state)
     (void)state;
     begin(&b, &one_gpu);
     matrix a = random_matrix(50), wide = take(50, 60), right = take(50, 40), low = take(40, 40);
+    const fl_mixed_form form = {.compute = FL_VENDOR_COMPUTE_TF32};
     join(&b, &a, TILE);
     join(&b, &wide, TILE);
     join(&b, &right, TILE);
     join(&b, &low, 40);
-    assert_int_equal(fl_mixed_open(b.dense, &wide.columns, 0, &mixed), FILCH_INVALID_ARGUMENT);
+    assert_int_equal(fl_mixed_open(b.dense, &wide.columns, form, &mixed), FILCH_INVALID_ARGUMENT);
     const fl_columns nothing = {0};
-    assert_int_equal(fl_mixed_open(b.dense, &nothing, 0, &mixed), FILCH_INVALID_ARGUMENT);
-    must(fl_mixed_open(b.dense, &a.columns, FL_VENDOR_COMPUTE_TF32, &mixed));
+    assert_int_equal(fl_mixed_open(b.dense, &nothing, form, &mixed), FILCH_INVALID_ARGUMENT);
+    must(fl_mixed_open(b.dense, &a.columns, form, &mixed));
     must(factor(&b, mixed));
     must(fl_mixed_solve(mixed, &nothing, &nothing, &r, NULL));
     const fl_columns *const wrong[][2] = {{&right.columns, &right.columns},
@@ -500,7 +512,8 @@ static void failures_are_told(void **state)
         join(&b, &a, TILE);
         join(&b, &right, 1);
         join(&b, &x, 1);
-        must(fl_mixed_open(b.dense, &a.columns, FL_VENDOR_COMPUTE_FP16, &mixed));
+        must(fl_mixed_open(b.dense, &a.columns, (fl_mixed_form){.compute = FL_VENDOR_COMPUTE_FP16},
+                           &mixed));
         fakecuda_fail(cases[k].call, 1, 1, FL_CUDA_ERROR_UNKNOWN, -1, false);
         assert_int_equal(factor(&b, mixed), cases[k].is_in_factor ? FILCH_TASK_FAILED : FILCH_OK);
         if (!cases[k].is_in_factor) {
@@ -519,6 +532,36 @@ static void failures_are_told(void **state)
     }
 }
 
+static void panels_may_be_filch_s(void **state)
+{
+    const fl_mixed_form form = {FL_VENDOR_COMPUTE_TF32, FL_LU_PANELS_OWN};
+    bed b;
+    (void)state;
+    begin(&b, &one_gpu);
+    for (int is_bad = 0; is_bad < 2; is_bad++) {
+        fl_mixed *mixed = NULL;
+        fl_mixed_result r;
+        matrix a = is_bad ? conditioned(100, 1e15) : random_matrix(100), x = take(100, 1);
+        matrix right = take(100, 1);
+        fill(&right, 2);
+        join(&b, &a, TILE);
+        join(&b, &right, 1);
+        join(&b, &x, 1);
+        must(fl_mixed_open(b.dense, &a.columns, form, &mixed));
+        must(factor(&b, mixed));
+        must(fl_mixed_solve(mixed, &right.columns, &x.columns, &r, NULL));
+        assert_true((r.way == FL_MIXED_DOUBLE) == (is_bad != 0));
+        assert_true(error_of(&a, &x, &right) <= 10 * DBL_EPSILON);
+        assert_int_equal(fakecuda_count("cusolverDnSgetrf"), 0);
+        assert_int_equal(fakecuda_count("cusolverDnDgetrf"), 0);
+        fl_mixed_close(mixed);
+        give(&x);
+        give(&right);
+        give(&a);
+    }
+    end(&b);
+}
+
 /* The factors serve many right sides, and a new matrix in the old one's place. */
 static void factors_are_used_again(void **state)
 {
@@ -532,7 +575,8 @@ static void factors_are_used_again(void **state)
     join(&b, &a, TILE);
     join(&b, &right, 2);
     join(&b, &x, 2);
-    must(fl_mixed_open(b.dense, &a.columns, FL_VENDOR_COMPUTE_FP16, &mixed));
+    must(fl_mixed_open(b.dense, &a.columns, (fl_mixed_form){.compute = FL_VENDOR_COMPUTE_FP16},
+                       &mixed));
     must(filch_graph_create(b.runtime, NULL, &graph));
     must(fl_mixed_factor(mixed, graph));
     for (uint64_t k = 0; k < 4; k++) {
@@ -566,6 +610,7 @@ int main(void)
         cmocka_unit_test(flaws_are_told_and_nothing_is_written),
         cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(failures_are_told),
+        cmocka_unit_test(panels_may_be_filch_s),
         cmocka_unit_test(factors_are_used_again),
     };
     if (dlopen("libcublas.so.13", RTLD_NOW) == NULL)
