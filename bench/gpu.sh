@@ -76,6 +76,12 @@ bench_throughput()
         bench_item qr-16384-resident-$name qr --n 16384 --devices $devices --resident \
             --versus cusolver --repeat 5 --check
     done
+    for n in 16384 32768; do
+        for name in tf32 fp16; do
+            bench_item solve-$n-$name solve --n $n --factor $name --devices cuda:0 --resident \
+                --versus cusolverirs --repeat 5 --check
+        done
+    done
     bench_item gemm-own-kernels gemm --n 8192 --devices cuda:0 --own-kernels --versus cublas
     bench_item gemm-slices gemm --n 4096 --devices "cuda:0/$slices" --check
     bench_item gemm-single gemm --n 8192 --devices cuda:0 --precision single --versus cublas

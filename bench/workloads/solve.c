@@ -317,6 +317,8 @@ static filch_status finish(void *state, bench_built *built, filch_error *error)
     s->is_solved = status == FILCH_OK;
     if (status == FILCH_OK)
         return FILCH_OK;
+    if (status == FILCH_DATA && s->result.info == 0)
+        return bench_fail(error, status, "matrix", 0, "an element is no number");
     if (status == FILCH_DATA)
         return bench_fail(error, status, "matrix", 0, "it is singular: the pivot in row %d is 0",
                           s->result.info);

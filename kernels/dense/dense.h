@@ -60,6 +60,13 @@ typedef enum fl_lu_panels { FL_LU_PANELS_VENDOR, FL_LU_PANELS_OWN } fl_lu_panels
 
 /* Memory beside the matrix. The matrix may have any shape, but rows and columns. */
 filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_lu_panels panels, fl_lu **out);
+/* Before the factorization: keeps inverses of the factors' diagonal blocks for GPUs, where there
+ * are any, in tiles of a block's order. A small triangle is solved by few threads, one row after
+ * another; a product with its inverse is not. */
+filch_status fl_lu_keep_inverses(fl_lu *lu);
+/* Of the lower triangles, but for the last block's; or of the upper ones, transposed. Null: there
+ * are none. */
+filch_data *fl_lu_inverses(const fl_lu *lu, int fill);
 /* After the graph is destroyed; null is allowed. */
 void fl_lu_close(fl_lu *lu);
 /* A := P L U with partial pivoting, by block columns, in LAPACK's layout. A pivot of 0 does not

@@ -28,7 +28,8 @@ struct fl_lu {
     filch_data *info;
     filch_data *inverses; /* of the panels' diagonal blocks */
     filch_data *identity;
-    filch_data *state; /* words */
+    filch_data *state;  /* words */
+    filch_data *uppers; /* inverses of U's diagonal blocks, turned; null: none are made */
 };
 
 /* views: inverse, identity, scratch. */
@@ -40,7 +41,9 @@ static int invert(const fl_place *on, const fl_dense_args *args, const filch_vie
     const filch_view inverse = fl_part(&views[0], 0, 0, order, order);
     const filch_view identity = fl_part(&views[1], 0, 0, order, order);
     const filch_view lower = fl_dense_room(&views[2], order, order, a->element);
-    int code = fl_place_unit_lower(on, &top, &identity, &lower);
+    int code = args->fill == FL_VENDOR_FILL_UPPER
+                   ? fl_place_turned_upper(on, &top, &identity, &lower)
+                   : fl_place_unit_lower(on, &top, &identity, &lower);
     return code ? code : fl_place_invert(on, &lower, &identity, &inverse);
 }
 
@@ -156,11 +159,28 @@ filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_lu_panels panel
     return status;
 }
 
+filch_status fl_lu_keep_inverses(fl_lu *lu)
+{
+    size_t tile = lu->a.tile;
+    const filch_data_desc uppers = {.element = lu->dense->desc.element,
+                                    .rows = tile,
+                                    .cols = lu->panels * tile,
+                                    .tile_cols = tile,
+                                    .flags = FILCH_DATA_NO_BUFFER};
+    return lu->unit ? fl_dense_data(lu->dense, uppers, "inverses", &lu->uppers) : FILCH_OK;
+}
+
+filch_data *fl_lu_inverses(const fl_lu *lu, int fill)
+{
+    return fill == FL_VENDOR_FILL_UPPER ? lu->uppers : lu->inverses;
+}
+
 void fl_lu_close(fl_lu *lu)
 {
     if (!lu)
         return;
-    filch_data *const handles[] = {lu->pivots, lu->info, lu->inverses, lu->identity, lu->state};
+    filch_data *const handles[] = {lu->pivots,   lu->info,  lu->inverses,
+                                   lu->identity, lu->state, lu->uppers};
     for (size_t k = 0; k < sizeof handles / sizeof *handles; k++)
         if (handles[k])
             (void)filch_data_destroy(handles[k]);
@@ -207,6 +227,17 @@ static filch_status add_panel(const fl_lu *lu, size_t k, filch_graph *graph)
         FILCH_R(lu->identity, 0, 0), fl_dense_scratch(lu->dense, args.order, args.order)};
     return fl_dense_add(lu->dense, graph, lu->dense->codelets[FL_DENSE_LU_PANEL], args, accesses,
                         args.inverts ? 6 : 3, fl_columns_owner(&lu->a, k));
+}
+
+static filch_status add_upper(const fl_lu *lu, size_t k, filch_graph *graph)
+{
+    const fl_dense_args args = {
+        .row = k * lu->a.tile, .order = order_of(lu, k), .fill = FL_VENDOR_FILL_UPPER};
+    const filch_access accesses[] = {FILCH_R(lu->a.data, 0, k), FILCH_W(lu->uppers, 0, k),
+                                     FILCH_R(lu->identity, 0, 0),
+                                     fl_dense_scratch(lu->dense, args.order, args.order)};
+    return fl_dense_add(lu->dense, graph, lu->dense->codelets[FL_DENSE_INVERT], args, accesses, 4,
+                        fl_columns_owner(&lu->a, k));
 }
 
 /* Exchanges in block column j by the pivots of panel k. */
@@ -260,6 +291,8 @@ filch_status fl_lu_factor(fl_lu *lu, filch_graph *graph)
             if (status == FILCH_OK)
                 status = fl_dense_add_step(lu->dense, &step, graph);
         }
+        if (lu->uppers && status == FILCH_OK)
+            status = add_upper(lu, step.at, graph);
     }
     for (size_t j = 0; j + 1 < lu->panels && status == FILCH_OK; j++)
         status = add_swaps(lu, &lu->a, j, j + 1, false, graph);

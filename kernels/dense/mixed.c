@@ -63,7 +63,9 @@ static filch_status make_factors(fl_mixed *m)
         status = make_low(m);
     if (status == FILCH_OK)
         status = make_vectors(m);
-    return status == FILCH_OK ? fl_lu_open(m->single, &m->low, m->form.panels, &m->lu) : status;
+    if (status == FILCH_OK)
+        status = fl_lu_open(m->single, &m->low, m->form.panels, &m->lu);
+    return status == FILCH_OK ? fl_lu_keep_inverses(m->lu) : status;
 }
 
 filch_status fl_mixed_open(fl_dense *dense, const fl_columns *a, fl_mixed_form form, fl_mixed **out)

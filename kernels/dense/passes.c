@@ -30,19 +30,37 @@ static int run_times(const fl_place *on, const filch_call *call)
     return code;
 }
 
-/* The rows of one diagonal block, and their products that leave the rest. */
-static int solve_block(const fl_place *on, const fl_pass_args *args, const filch_view *a,
-                       const filch_view *x)
+/* The rows of one diagonal block, by its inverse where that is there and on a GPU. */
+static int solve_rows(const fl_place *on, const fl_pass_args *args, const filch_view *block,
+                      const filch_view *inverse, const filch_view *scratch, const filch_view *x)
 {
     bool is_lower = args->fill == FL_VENDOR_FILL_LOWER;
     const fl_vendor_form triangle = {
         .fill = args->fill, .diagonal = is_lower ? FL_VENDOR_UNIT : FL_VENDOR_NON_UNIT, .alpha = 1};
-    const fl_vendor_form minus = {.alpha = -1, .beta = 1};
+    const fl_vendor_form product = {.op_a = is_lower ? FL_VENDOR_OP_N : FL_VENDOR_OP_T, .alpha = 1};
+    if (!on->lane || !inverse)
+        return fl_place_trsm_few(on, &triangle, block, x);
+    const filch_view by = fl_part(inverse, 0, 0, x->rows, x->rows);
+    const filch_view room = fl_dense_room(scratch, x->rows, x->cols, x->element);
+    int code = fl_place_copy(on, x, &room);
+    return code ? code : fl_place_gemm_few(on, &product, &by, &room, x);
+}
+
+/* A diagonal block, and the products of its rows that leave the rest. */
+static int solve_block(const fl_place *on, const filch_call *call, uint32_t k)
+{
+    static const fl_vendor_form minus = {.alpha = -1, .beta = 1};
+    const fl_pass_args *args = call->args;
+    const filch_view *x = &call->views[0], *a = &call->views[2 + k];
+    uint32_t inverse = 2 + args->blocks + k;
+    bool is_lower = args->fill == FL_VENDOR_FILL_LOWER;
     uint64_t first = is_lower ? a->col + a->cols : 0;
     uint64_t count = is_lower ? a->rows - first : a->col;
     const filch_view block = fl_part(a, a->col, 0, a->cols, a->cols);
     const filch_view solved = fl_part(x, a->col, 0, a->cols, args->count);
-    int code = fl_place_trsm_few(on, &triangle, &block, &solved);
+    int code =
+        solve_rows(on, args, &block, inverse < call->view_count ? &call->views[inverse] : NULL,
+                   &call->views[1], &solved);
     if (code != 0 || count == 0)
         return code;
     const filch_view beside = fl_part(a, first, 0, count, a->cols);
@@ -53,8 +71,8 @@ static int solve_block(const fl_place *on, const fl_pass_args *args, const filch
 static int run_solve(const fl_place *on, const filch_call *call)
 {
     int code = 0;
-    for (uint32_t k = 1; k < call->view_count && code == 0; k++)
-        code = solve_block(on, call->args, &call->views[k], &call->views[0]);
+    for (uint32_t k = 0; k < ((const fl_pass_args *)call->args)->blocks && code == 0; k++)
+        code = solve_block(on, call, k);
     return code;
 }
 
@@ -180,44 +198,57 @@ filch_status fl_pass_add(const fl_dense *dense, filch_graph *graph, fl_pass whic
     return filch_graph_add(graph, &desc, NULL);
 }
 
-/* A task on block columns after the accesses that are there already; at: the first of them, in the
- * order of the pass. */
-static filch_status add_columns(const fl_dense *dense, filch_graph *graph, fl_pass which,
-                                fl_pass_args args, filch_access *accesses, uint32_t count,
-                                const fl_columns *a, size_t at)
+static size_t columns_a_task(const fl_columns *a)
 {
-    size_t blocks = fl_columns_count(a), most = a->dealt ? 1 : COLUMNS_A_TASK;
-    bool is_backwards = which == FL_PASS_SOLVE && args.fill == FL_VENDOR_FILL_UPPER;
-    uint32_t affinity = fl_columns_owner(a, is_backwards ? blocks - 1 - at : at);
-    for (size_t k = at; k < blocks && k < at + most; k++)
-        accesses[count++] = (filch_access)FILCH_R(a->data, 0, is_backwards ? blocks - 1 - k : k);
-    return fl_pass_add(dense, graph, which, args, accesses, count, affinity);
+    return a->dealt ? 1 : fl_least(COLUMNS_A_TASK, fl_columns_count(a));
 }
 
 filch_status fl_pass_times(const fl_dense *dense, filch_graph *graph, fl_pass_args args,
                            const fl_columns *a, filch_data *x, filch_data *y)
 {
-    size_t step = a->dealt ? 1 : COLUMNS_A_TASK;
+    size_t blocks = fl_columns_count(a), most = columns_a_task(a);
     filch_status status = FILCH_OK;
-    for (size_t at = 0; at < fl_columns_count(a) && status == FILCH_OK; at += step) {
+    for (size_t at = 0; at < blocks && status == FILCH_OK; at += most) {
         filch_access accesses[2 + COLUMNS_A_TASK] = {FILCH_RW(y, 0, 0), FILCH_R(x, 0, 0)};
-        status = add_columns(dense, graph, FL_PASS_TIMES, args, accesses, 2, a, at);
+        uint32_t count = 2;
+        for (size_t k = at; k < blocks && k < at + most; k++)
+            accesses[count++] = (filch_access)FILCH_R(a->data, 0, k);
+        status = fl_pass_add(dense, graph, FL_PASS_TIMES, args, accesses, count,
+                             fl_columns_owner(a, at));
         args.adds = 1;
     }
     return status;
 }
 
+/* Steps of block columns from `at` on, in the order of the triangle. */
+static filch_status add_solve(const fl_dense *dense, filch_graph *graph, fl_pass_args args,
+                              const fl_lu *lu, const fl_columns *a, filch_data *x, size_t at)
+{
+    size_t blocks = fl_columns_count(a), end = fl_least(at + columns_a_task(a), blocks);
+    bool is_lower = args.fill == FL_VENDOR_FILL_LOWER;
+    filch_data *inverses = fl_lu_inverses(lu, args.fill);
+    filch_access accesses[2 + 2 * COLUMNS_A_TASK] = {FILCH_RW(x, 0, 0),
+                                                     fl_dense_scratch(dense, a->tile, args.count)};
+    uint32_t count = 2;
+    for (size_t k = at; k < end; k++)
+        accesses[count++] = (filch_access)FILCH_R(a->data, 0, is_lower ? k : blocks - 1 - k);
+    for (size_t k = at; inverses && k < end && (!is_lower || k + 1 < blocks); k++)
+        accesses[count++] = (filch_access)FILCH_R(inverses, 0, is_lower ? k : blocks - 1 - k);
+    args.blocks = (uint32_t)(end - at);
+    return fl_pass_add(dense, graph, FL_PASS_SOLVE, args, accesses, count,
+                       fl_columns_owner(a, is_lower ? at : blocks - 1 - at));
+}
+
 filch_status fl_pass_solve(const fl_dense *dense, filch_graph *graph, fl_pass_args args,
-                           const fl_columns *lu, filch_data *x)
+                           const fl_lu *lu, const fl_columns *a, filch_data *x)
 {
     static const int fills[] = {FL_VENDOR_FILL_LOWER, FL_VENDOR_FILL_UPPER};
-    size_t step = lu->dealt ? 1 : COLUMNS_A_TASK;
     filch_status status = FILCH_OK;
     for (size_t f = 0; f < 2; f++)
-        for (size_t at = 0; at < fl_columns_count(lu) && status == FILCH_OK; at += step) {
-            filch_access accesses[1 + COLUMNS_A_TASK] = {FILCH_RW(x, 0, 0)};
+        for (size_t at = 0; at < fl_columns_count(a) && status == FILCH_OK;
+             at += columns_a_task(a)) {
             args.fill = fills[f];
-            status = add_columns(dense, graph, FL_PASS_SOLVE, args, accesses, 1, lu, at);
+            status = add_solve(dense, graph, args, lu, a, x, at);
         }
     return status;
 }

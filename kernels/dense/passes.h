@@ -9,7 +9,8 @@
 typedef enum fl_pass {
     FL_PASS_COPY,  /* from, to */
     FL_PASS_TIMES, /* Y, X, A ...: Y := factor A X, or added to Y */
-    FL_PASS_SOLVE, /* X, A ...: steps of X := T^-1 X for a triangle of A */
+    FL_PASS_SOLVE, /* X, scratch, A ..., inverses of the first diagonal blocks of these ...: steps
+                      of X := T^-1 X for a triangle of A */
     FL_PASS_SCALE, /* X: X := factor X */
     FL_PASS_BASIS, /* V, products: column `to` made orthogonal to those before it, twice (classical
                       Gram-Schmidt); products receives both passes' and the column's with itself */
@@ -22,8 +23,9 @@ typedef struct fl_pass_args {
     uint64_t from, to; /* first columns of what is read and of what is written */
     uint64_t count;    /* columns; FL_PASS_COMBINE: of Z */
     double factor;
-    int32_t adds; /* FL_PASS_TIMES */
-    int32_t fill; /* FL_PASS_SOLVE: the triangle; ones are on the diagonal of a lower one */
+    int32_t adds;    /* FL_PASS_TIMES */
+    int32_t fill;    /* FL_PASS_SOLVE: the triangle; ones are on the diagonal of a lower one */
+    uint32_t blocks; /* FL_PASS_SOLVE: of A */
 } fl_pass_args;
 
 /* Makes the codelets, once. */
@@ -34,9 +36,10 @@ filch_status fl_pass_add(const fl_dense *dense, filch_graph *graph, fl_pass whic
 /* Y := factor A X, or added to Y. */
 filch_status fl_pass_times(const fl_dense *dense, filch_graph *graph, fl_pass_args args,
                            const fl_columns *a, filch_data *x, filch_data *y);
-/* X := U^-1 L^-1 X by the factors in LAPACK's layout. */
+/* X := U^-1 L^-1 X by the factors of A, where A was, and what inverses there are of their blocks.
+ */
 filch_status fl_pass_solve(const fl_dense *dense, filch_graph *graph, fl_pass_args args,
-                           const fl_columns *lu, filch_data *x);
+                           const fl_lu *lu, const fl_columns *a, filch_data *x);
 /* Products that FL_PASS_BASIS makes at most, for a basis of so many columns. */
 static inline size_t fl_pass_products(size_t columns)
 {

@@ -107,6 +107,13 @@ static int inner_of(const fl_vendor_form *form, const filch_view *a)
             memcpy(to + j + 1, from + j + 1, (c->rows - j - 1) * sizeof *to);                      \
         }                                                                                          \
     }                                                                                              \
+    static void p##_turned_upper(const filch_view *a, const filch_view *c)                         \
+    {                                                                                              \
+        for (uint64_t j = 0; j < c->cols; j++)                                                     \
+            for (uint64_t i = 0; i < c->rows; i++)                                                 \
+                ((real *)c->ptr)[i + j * c->ld] =                                                  \
+                    i < j ? 0 : ((const real *)a->ptr)[j + i * a->ld];                             \
+    }                                                                                              \
     static int p##_getrf(const fl_dense_host *host, const filch_view *a, int32_t *pivots,          \
                          int32_t *info)                                                            \
     {                                                                                              \
@@ -245,6 +252,20 @@ int fl_place_unit_lower(const fl_place *on, const filch_view *a, const filch_vie
         d_unit_lower(a, to);
     else
         s_unit_lower(a, to);
+    return 0;
+}
+
+int fl_place_turned_upper(const fl_place *on, const filch_view *a, const filch_view *identity,
+                          const filch_view *to)
+{
+    static const fl_vendor_form turned = {
+        .fill = FL_VENDOR_FILL_UPPER, .op_a = FL_VENDOR_OP_T, .alpha = 1};
+    if (on->lane)
+        return fl_vendor_blas_trmm(on->lane, &turned, a, identity, to);
+    if (is_double(to))
+        d_turned_upper(a, to);
+    else
+        s_turned_upper(a, to);
     return 0;
 }
 

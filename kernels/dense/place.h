@@ -51,6 +51,9 @@ int fl_place_copy(const fl_place *on, const filch_view *from, const filch_view *
 /* To := the lower triangle of A with ones on the diagonal, and zeros above. */
 int fl_place_unit_lower(const fl_place *on, const filch_view *a, const filch_view *identity,
                         const filch_view *to);
+/* To := the upper triangle of A, transposed, and zeros above. */
+int fl_place_turned_upper(const fl_place *on, const filch_view *a, const filch_view *identity,
+                          const filch_view *to);
 
 /* Inverse := T^-1 of a lower triangle T with zeros above, which is as large as the identity. */
 int fl_place_invert(const fl_place *on, const filch_view *t, const filch_view *identity,

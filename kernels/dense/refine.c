@@ -67,7 +67,7 @@ filch_status fl_system_correct(const fl_system *s, filch_graph *graph, const fl_
     const filch_access accesses[] = {FILCH_R(s->d, 0, 0), to, FILCH_W(norms->data, 0, 0),
                                      FILCH_R(m->scales_data, 0, 0), FILCH_R(narrowed->data, 0, 0)};
     filch_status status =
-        fl_pass_solve(m->dense, graph, (fl_pass_args){.count = args.count}, &m->low, s->d);
+        fl_pass_solve(m->dense, graph, (fl_pass_args){.count = args.count}, m->lu, &m->low, s->d);
     return status == FILCH_OK
                ? fl_narrow_add(m->dense, graph, FL_WIDEN, args, accesses, FILCH_ANY_DEVICE)
                : status;
