@@ -3,6 +3,7 @@
  * the host's memory once, over all of the links alike, while there is something to compute. Orders,
  * rates and times are those of DGEMM and DPOTRF on GPUs of 55 Tflop/s; nothing is computed. */
 #define _GNU_SOURCE
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,17 @@ static void add(filch_graph *graph, filch_codelet *codelet, const filch_access *
     desc.accesses = accesses;
     desc.access_count = count;
     sim_ok(filch_graph_add(graph, &desc, NULL));
+}
+
+static filch_access at(filch_data *data, uint32_t row, uint32_t col, filch_access_mode mode)
+{
+    return (filch_access){.data = data, .row = row, .col = col, .mode = mode};
+}
+
+static double no_work(const filch_call *call)
+{
+    (void)call;
+    return 1;
 }
 
 static void run(filch_graph *graph)
@@ -179,14 +191,45 @@ static void test_product(void **state)
     }
 }
 
+/* --- Tiles whose columns are apart --- */
+
+/* Time of a task of no work that reads the first of some tiles of a matrix of order 2048, us. */
+static double reading_us(uint64_t tile_rows, uint64_t tile_cols)
+{
+    filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
+    filch_graph *graph = NULL;
+    void *buffer = NULL;
+    sim_open_machine(&world,
+                     "{\"link\": {\"bandwidth\": 1e9, \"column_us\": 2},"
+                     " \"devices\": [{\"speed\": 1e12}]}",
+                     BENCH_POLICY_STEAL);
+    order = 2048;
+    tile = tile_rows;
+    filch_data *data = make_matrix(tile_cols, &buffer);
+    filch_codelet *codelet = sim_codelet(&world, must_not_run, no_work, NULL);
+    sim_ok(filch_graph_create(world.runtime, &desc, &graph));
+    add(graph, codelet, (filch_access[]){at(data, 0, 0, FILCH_READ)}, 1);
+    run(graph);
+    sim_ok(filch_graph_destroy(graph));
+    sim_ok(filch_data_destroy(data));
+    sim_close(&world);
+    (void)munmap(buffer, order * order * sizeof(double));
+    return outcome.info.seconds * 1e6;
+}
+
+/* 8 MiB at 1 GB/s, and 2 us for each column but where the columns of a tile follow each other. */
+static void test_columns(void **state)
+{
+    (void)state;
+    double bytes_us = 1024.0 * 1024 * sizeof(double) / 1e3;
+    assert_true(fabs(reading_us(2048, 512) - bytes_us) < 1);
+    assert_true(fabs(reading_us(1024, 1024) - bytes_us - 1024 * 2) < 1);
+    assert_true(fabs(reading_us(512, 2048) - bytes_us - 2048 * 2) < 1);
+}
+
 /* --- A = L L^T, the matrix on the devices --- */
 
 enum { SIDE = 32, TILE = 1024 };
-
-static filch_access at(filch_data *data, uint32_t row, uint32_t col, filch_access_mode mode)
-{
-    return (filch_access){.data = data, .row = row, .col = col, .mode = mode};
-}
 
 /* Once or twice the flops that the operation has: the diagonal's kernels are slower. */
 static double slow_work(const filch_call *call)
@@ -216,12 +259,6 @@ static filch_graph *make_factorization(filch_data *data)
         }
     }
     return graph;
-}
-
-static double no_work(const filch_call *call)
-{
-    (void)call;
-    return 1;
 }
 
 static filch_graph *make_contents(filch_data *data)
@@ -271,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_product),
+        cmocka_unit_test(test_columns),
         cmocka_unit_test(test_factorization),
     };
     return cmocka_run_group_tests_name("sim.product", tests, NULL, NULL);

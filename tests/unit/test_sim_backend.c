@@ -453,6 +453,7 @@ static void test_wrong_links(void **state)
         {"{\"bandwidth\": 1e9, \"bandwidth_out\": 2e18}", "a bandwidth must be"},
         {"{\"bandwidth\": 1e9, \"latency_us\": -1}", "a latency must be"},
         {"{\"bandwidth\": 1e9, \"latency_out_us\": null}", "a latency must be"},
+        {"{\"bandwidth\": 1e9, \"column_us\": -1}", "\"column_us\" must be a number"},
         {"{\"bandwidth\": 1e9, \"duplex\": 1}", "true or false"},
         {"{\"bandwidth\": 1e9, \"bus\": \"\"}", "\"bus\" must be a text"},
         {"{\"bandwidth\": 1e9, \"speed\": 1}", "unknown key \"speed\""},

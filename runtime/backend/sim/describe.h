@@ -19,6 +19,7 @@ typedef struct fl_sim_way {
 /* Link between a device's memory and the host's. */
 typedef struct fl_sim_link {
     fl_sim_way in, out;
+    double column_us;                /* of each column of a copy whose columns are apart */
     bool is_half;                    /* both directions take turns */
     char bus[FL_SIM_NAME_LIMIT + 1]; /* name of the bus: links of a bus take turns; empty: no bus */
 } fl_sim_link;

@@ -54,6 +54,12 @@ static const char *link_member(const char *key, const json_t *value, fl_sim_link
     if (*is_known)
         return wrong;
     *is_known = true;
+    if (strcmp(key, "column_us") == 0) {
+        link->column_us = json_number_value(value);
+        return fl_sim_number_in(value, 0.0, MOST_LATENCY_US)
+                   ? NULL
+                   : "\"column_us\" must be a number from 0 to 1000000000";
+    }
     if (strcmp(key, "duplex") == 0) {
         link->is_half = json_is_false(value);
         return json_is_boolean(value) ? NULL : "\"duplex\" must be true or false";

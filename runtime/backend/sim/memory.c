@@ -399,12 +399,22 @@ static void copy_trace(const memory_state *state, const fl_copy *copy, uint32_t 
                        });
 }
 
-/* Returns the time of a copy of `bytes` over a way, in ns. */
-static uint64_t way_ns(fl_sim_way way, double bytes)
+/* Returns the time of a copy of `bytes` over a way, in ns. apart_us: time of all columns beside
+ * that of the bytes. */
+static uint64_t way_ns(fl_sim_way way, double bytes, double apart_us)
 {
-    double ns = way.latency_us * 1e3 + bytes / way.rate * (double)FL_NS_PER_S;
+    double ns = (way.latency_us + apart_us) * 1e3 + bytes / way.rate * (double)FL_NS_PER_S;
 
     return ns < 0x1p62 ? (uint64_t)(ns + 0.5) : UINT64_C(1) << 62;
+}
+
+/* Returns the number of columns taken one by one; 0: the copy is of one piece. */
+static double columns_apart(const fl_copy *copy)
+{
+    bool is_whole =
+        copy->height == 1 || (copy->from_pitch == copy->width && copy->to_pitch == copy->width);
+
+    return is_whole ? 0.0 : (double)copy->height;
 }
 
 /* Returns the end of a copy that could begin at *start, and updates *start; 0: no memory. Under the
@@ -419,12 +429,13 @@ static uint64_t copy_end(memory_state *state, const fl_copy *copy, bool is_inwar
         if (copy->to_device->place == copy->from_device->place)
             return *start; /* within one memory: no link takes part */
         return *start +
-               way_ns(fl_sim_machine_way(state->machine, copy->from_device, copy->to_device),
-                      bytes);
+               way_ns(fl_sim_machine_way(state->machine, copy->from_device, copy->to_device), bytes,
+                      0.0);
     }
     fl_sim_turns *turns = &port->bus->turns[is_inward || port->link.is_half ? 0 : 1];
 
-    ns = way_ns(is_inward ? port->link.in : port->link.out, bytes);
+    ns = way_ns(is_inward ? port->link.in : port->link.out, bytes,
+                columns_apart(copy) * port->link.column_us);
     return fl_sim_turn_take(state->machine, turns, start, ns) ? *start + ns : 0;
 }
 

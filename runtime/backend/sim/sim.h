@@ -31,10 +31,11 @@
  *
  * link         link of the device's memory to the host's, an object: bandwidth, bytes a second, 1
  *              to 1e18; latency_us of each copy, 0 to 1e9, default 0; bandwidth_out and
- *              latency_out_us from the device to the host, by default the inward values; duplex,
- *              false for directions taking turns; bus, a text: devices on a bus take turns, by
- *              direction. A "link" at the root is the default for devices without a link. Either
- *              every device has a link or no device
+ *              latency_out_us from the device to the host, by default the inward values; column_us,
+ *              of each column of a copy whose columns are apart, beside the time of the bytes, 0
+ *              to 1e9, default 0; duplex, false for directions taking turns; bus, a text: devices
+ *              on a bus take turns, by direction. A "link" at the root is the default for devices
+ * without a link. Either every device has a link or no device
  *
  * host         with a link: times of the worker, an object of microseconds, each 0 to 1e9 and by
  *              default 0. launch_us: from a launch to the item's earliest start; the worker does
