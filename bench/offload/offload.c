@@ -28,13 +28,14 @@ static void open_gpu(bench_offload *o, const filch_device_info *info)
 void bench_offload_meet(bench_offload *o, filch_runtime *runtime)
 {
     uint32_t count = filch_device_count(runtime);
-    o->has_gpus = o->has_others = false;
+    o->has_gpus = o->has_memories = o->has_others = false;
     for (uint32_t d = 0; d < count; d++) {
         filch_device_info info = {.size = sizeof info};
         if (filch_device_at(runtime, d, &info) != FILCH_OK)
             continue;
         bool is_gpu = info.backend == FILCH_BACKEND_CUDA;
         o->has_gpus |= is_gpu;
+        o->has_memories |= info.budget != 0;
         o->has_others |= !is_gpu;
         if (is_gpu)
             open_gpu(o, &info);
@@ -113,7 +114,7 @@ double bench_offload_room(filch_runtime *runtime)
     double room = INFINITY;
     for (uint32_t d = 0; d < filch_device_count(runtime); d++) {
         filch_device_info info = {.size = sizeof info};
-        if (filch_device_at(runtime, d, &info) == FILCH_OK && info.backend == FILCH_BACKEND_CUDA)
+        if (filch_device_at(runtime, d, &info) == FILCH_OK && info.budget != 0)
             room = fmin(room, (double)info.budget);
     }
     return room;

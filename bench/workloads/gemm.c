@@ -2,8 +2,8 @@
 /* C = A B by tiles of C.
  *
  * On the host a task makes a tile, over the whole inner dimension: A is cut into panels of rows, B
- * into panels of columns. On GPUs all three are cut both ways, A into squares, B and C into tiles
- * that may be narrower, and a tile of C is made by a chain
+ * into panels of columns. On GPUs, and on simulated devices with links, all three are cut both
+ * ways, A into squares, B and C into tiles that may be narrower, and a tile of C is made by a chain
  * of tasks, one for each step of the inner dimension: so the first can run when two tiles are
  * there. Columns of C are taken in blocks, and each block step by step, which needs few tiles of A
  * and B at once, and has a step's to compute while it brings the next (R. van de Geijn, J. Watts,
@@ -215,7 +215,7 @@ static size_t side(const gemm *g)
 
 static size_t cols(const gemm *g)
 {
-    if (g->cols || !g->may_narrow || g->offload.has_gpus)
+    if (g->cols || !g->may_narrow || g->offload.has_memories)
         return g->cols ? g->cols : g->tile;
     size_t across = (DEVICE_TILES_LEAST * (size_t)g->devices + side(g) - 1) / side(g);
     size_t widest = across > 0 ? (g->n + across - 1) / across : g->n;
@@ -243,7 +243,7 @@ static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
     static const size_t candidates[] = {128, 192, 256, 384, 512, 1024, 2048};
     const gemm *g = state;
     size_t count = 0;
-    if (g->offload.has_gpus)
+    if (g->offload.has_memories)
         return bench_offload_tiles(g->n, tiles_out, capacity);
     for (size_t k = 0; k < sizeof candidates / sizeof *candidates && count < capacity; k++)
         if (candidates[k] <= g->n && candidates[k] * SIDE_TILES_MOST >= g->n &&
@@ -284,7 +284,7 @@ static size_t across(const gemm *g)
 
 static size_t steps(const gemm *g)
 {
-    return g->offload.has_gpus ? side(g) : 1;
+    return g->offload.has_memories ? side(g) : 1;
 }
 
 /* Columns of tiles in a block: two blocks, or fewer columns, so that what is ready at once is not
@@ -325,7 +325,7 @@ static filch_status add(const gemm *g, const bench_built *built, size_t i, size_
 static filch_status add_all(const gemm *g, bench_built *built)
 {
     filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
-    desc.priorities = g->offload.has_gpus ? FILCH_PRIORITIES_CALLER : FILCH_PRIORITIES_RANK;
+    desc.priorities = g->offload.has_memories ? FILCH_PRIORITIES_CALLER : FILCH_PRIORITIES_RANK;
     filch_status status = filch_graph_create(built->runtime, &desc, &built->graph);
     size_t count = (width(g) + g->tile - 1) / g->tile, columns = block_columns(g);
     size_t count_across = (width(g) + cols(g) - 1) / cols(g);
@@ -388,9 +388,9 @@ static filch_status build(void *state, bench_built *built)
     bench_offload_pin(&g->offload, g->c, is_rounded ? 3 * bytes : bytes);
     g->room = bench_offload_room(built->runtime);
     g->devices = filch_device_count(built->runtime);
-    if (g->offload.has_gpus && !g->has_tile)
+    if (g->offload.has_memories && !g->has_tile)
         choose_tile(g);
-    size_t inner = g->offload.has_gpus ? g->tile : 0;
+    size_t inner = g->offload.has_memories ? g->tile : 0;
     filch_status status = make_codelet(g, built, false);
     if (status == FILCH_OK)
         status = make_codelet(g, built, true);
