@@ -114,6 +114,7 @@ bench_memory()
     local name devices
     gpu_item micro-launch 120 filch-bench micro launch --json "$gpu_out/micro-launch.json"
     gpu_item micro-blocks 120 filch-bench micro blocks --json "$gpu_out/micro-blocks.json"
+    gpu_item micro-lu 120 filch-bench micro lu --json "$gpu_out/micro-lu.json"
     gpu_item micro-panels 120 filch-bench micro panels --json "$gpu_out/micro-panels.json"
     gpu_item micro-copy 300 filch-bench micro copy --json "$gpu_out/micro-copy.json"
     [ "$gpus" -lt 2 ] || gpu_item micro-broadcast 300 \

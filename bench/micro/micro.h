@@ -46,6 +46,10 @@ int micro_blocks(FILE *out, micro_list *list);
 /* The same for blocks of so many rows, and up to so many columns. */
 int micro_blocks_upto(FILE *out, micro_list *list, size_t rows, size_t most);
 
+int micro_lu(FILE *out, micro_list *list);
+/* The same for panels of up to so many rows and columns. */
+int micro_lu_upto(FILE *out, micro_list *list, size_t rows, size_t cols);
+
 int micro_launch(FILE *out, micro_list *list);
 /* The same with graphs of up to so many kernels. */
 int micro_launch_upto(FILE *out, micro_list *list, size_t largest);

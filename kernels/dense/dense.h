@@ -60,6 +60,8 @@ typedef enum fl_lu_panels { FL_LU_PANELS_VENDOR, FL_LU_PANELS_OWN } fl_lu_panels
 
 /* Memory beside the matrix. The matrix may have any shape, but rows and columns. */
 filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_lu_panels panels, fl_lu **out);
+/* Whether that is who factors panels on GPUs. */
+bool fl_lu_has(const fl_lu *lu, fl_lu_panels panels);
 /* Before the factorization: keeps inverses of the factors' diagonal blocks for GPUs, where there
  * are any, in tiles of a block's order. A small triangle is solved by few threads, one row after
  * another; a product with its inverse is not. */

@@ -191,6 +191,11 @@ void fl_lu_close(fl_lu *lu)
     free(lu);
 }
 
+bool fl_lu_has(const fl_lu *lu, fl_lu_panels panels)
+{
+    return (lu->panel != NULL) == (panels == FL_LU_PANELS_OWN);
+}
+
 static size_t order_of(const fl_lu *lu, size_t panel)
 {
     return fl_least(lu->a.tile, lu->order - panel * lu->a.tile);

@@ -82,12 +82,32 @@ static void steps_are_timed(void **state)
     assert_int_equal(list.count, 9);
 }
 
+/* Filch's kernel has no function on the fake driver, and is left out. */
+static void panels_are_timed(void **state)
+{
+    micro_list list = {0};
+    (void)state;
+    fakecuda_reset();
+    assert_true(fakecuda_configure("{\"devices\": []}"));
+    assert_int_equal(micro_lu_upto(NULL, &list, 600, 32), MICRO_ABSENT);
+    assert_true(fakecuda_configure("{\"fill\": false, \"devices\": [{}]}"));
+    assert_int_equal(micro_lu_upto(NULL, &list, 600, 32), 0);
+    assert_int_equal(list.count, 1);
+    assert_true(list.figures[0].value > 0);
+    assert_string_equal(list.figures[0].name, "600 x 32: cuSOLVER");
+    fakecuda_fail("cusolverDnDgetrf", 1, 1, FL_CUDA_ERROR_UNKNOWN, -1, false);
+    assert_int_equal(micro_lu_upto(NULL, &list, 600, 32), 1);
+    assert_int_equal(list.count, 1);
+    nothing_is_left();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_ways_are_timed),
         cmocka_unit_test(what_cannot_be_measured_is_said),
         cmocka_unit_test(steps_are_timed),
+        cmocka_unit_test(panels_are_timed),
     };
     if (dlopen("libcublas.so.13", RTLD_NOW) == NULL)
         return 77;
