@@ -374,15 +374,44 @@ template <typename T> struct panel {
         return words + TOPS + turn * ROW;
     }
 
+    /* Of own row r of the strip, before its column j: what the columns before leave of it. Column
+     * j - 1 has been taken from column j alone, so that the candidates are known soon. */
+    template <bool IsHere> __device__ T element(int s, int c, int r, int j) const
+    {
+        T x = strip<IsHere>(s, c, r);
+        return j > 0 && c > j ? x - strip<IsHere>(s, j - 1, r) * space().top[j - 1][c] : x;
+    }
+
+    /* Takes column j - 1 from the others, too, while candidates are on their way. */
+    template <bool IsHere> __device__ void finish(int s, int width, int j) const
+    {
+        constexpr int ahead = 8; /* loads before stores, which they cannot pass */
+        for (int r = own_from(s + j) + (int)threadIdx.x; j > 0 && r < rows; r += THREADS) {
+            T l = strip<IsHere>(s, j - 1, r);
+            for (int first = j + 1; first < width; first += ahead) {
+                T x[ahead];
+#pragma unroll
+                for (int e = 0; e < ahead; e++)
+                    if (first + e < width)
+                        x[e] = strip<IsHere>(s, first + e, r) - l * space().top[j - 1][first + e];
+#pragma unroll
+                for (int e = 0; e < ahead; e++)
+                    if (first + e < width)
+                        strip<IsHere>(s, first + e, r) = x[e];
+            }
+        }
+    }
+
     template <bool IsHere>
-    __device__ void publish_row(word *to, int s, int width, int row, int thread, unsigned number)
+    __device__ void publish_row(word *to, int s, int width, int j, int row, int thread,
+                                unsigned number)
     {
         constexpr int parts = halves<T>::count;
         if (thread >= 0 && thread < width * parts)
-            word_put(
-                to + thread,
-                halves<T>::get(strip<IsHere>(s, thread / parts, row - first_row), thread % parts),
-                number);
+            word_put(to + thread,
+                     halves<T>::get(element<IsHere>(s, thread / parts, row - first_row, j),
+                                    thread % parts),
+                     number);
     }
 
     __device__ bool is_own(int row) const
@@ -401,9 +430,9 @@ template <typename T> struct panel {
         else if (thread == parts)
             word_put(slot(turn, me) + parts, c.row, number);
         if (c.row != NONE)
-            publish_row<IsHere>(row_of(turn, me), s, width, (int)c.row, thread - 32, number);
+            publish_row<IsHere>(row_of(turn, me), s, width, k - s, (int)c.row, thread - 32, number);
         if (is_own(k))
-            publish_row<IsHere>(top_row(turn), s, width, k, thread - 128, number);
+            publish_row<IsHere>(top_row(turn), s, width, k - s, k, thread - 128, number);
     }
 
     /* Column k, whose candidates in own rows are known: the next column's. */
@@ -414,6 +443,8 @@ template <typename T> struct panel {
         int turn = k % 2, thread = (int)threadIdx.x, j = k - s;
         unsigned number = epoch + (unsigned)k + 1;
         publish<IsHere>(best(own, 0), s, width, k, number);
+        __syncthreads();
+        finish<IsHere>(s, width, j);
         own = none();
         if (thread < (int)people) {
             const word *from = slot(turn, (unsigned)thread);
@@ -448,12 +479,12 @@ template <typename T> struct panel {
             x = is_safe || pivot.value != pivot.value ? x * inverse
                 : pivot.value == T(0)                 ? x
                                                       : x / pivot.value;
+            T next = j + 1 < width ? strip<IsHere>(s, j + 1, r) - x * space().top[j][j + 1] : T(0);
             strip<IsHere>(s, j, r) = x;
-#pragma unroll 4
-            for (int c = j + 1; c < width; c++)
-                strip<IsHere>(s, c, r) -= x * space().top[j][c];
-            if (j + 1 < width)
-                own = consider(own, strip<IsHere>(s, j + 1, r), first_row + r, k + 1);
+            if (j + 1 == width)
+                continue;
+            strip<IsHere>(s, j + 1, r) = next;
+            own = consider(own, next, first_row + r, k + 1);
         }
         return own;
     }
