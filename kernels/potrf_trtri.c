@@ -6,7 +6,9 @@
 
 /* What a block of potrf_trtri.cu has in shared memory: two stages of two pieces of 64 x 32, four
  * blocks of 64 columns of 68 elements, two of 32 columns of 36, and two words. */
-#define SHARED_ELEMENTS (2 * 2 * 64 * 32 + 4 * 64 * 68 + 2 * 32 * 36)
+_Static_assert(FILCH_POTRF_TRTRI_SHARED(8) ==
+                   (2 * 2 * 64 * 32 + 4 * 64 * 68 + 2 * 32 * 36) * 8 + 16,
+               "the header's number is not the kernel's");
 
 static bool inverts(const filch_call *call)
 {
@@ -33,7 +35,7 @@ static int shape_of(const filch_call *call, filch_shape *shape, uint64_t element
     if (call->team > 0 && shape->grid[0] > call->team)
         shape->grid[0] = call->team;
     shape->block[0] = 256;
-    shape->shared_bytes = (uint32_t)(SHARED_ELEMENTS * element + 16);
+    shape->shared_bytes = (uint32_t)FILCH_POTRF_TRTRI_SHARED(element);
     return 0;
 }
 

@@ -363,14 +363,16 @@ static json_t *device_json(const filch_device_info *info)
     if (!made || info->backend != FILCH_BACKEND_CUDA)
         return made;
     json_t *gpu = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:b, s:b, s:b, s:b}",
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:b, s:b, s:b, "
+        "s:b}",
         "uuid", info->uuid, "pci", info->pci, "capability", (json_int_t)info->capability,
         "multiprocessors", (json_int_t)info->multiprocessors, "clock_khz",
         (json_int_t)info->clock_khz, "memory_khz", (json_int_t)info->memory_khz, "memory_bits",
         (json_int_t)info->memory_bits, "single_lanes", (json_int_t)info->single_lanes,
         "double_lanes", (json_int_t)info->double_lanes, "bandwidth", info->bandwidth, "l2_bytes",
-        (json_int_t)info->l2_bytes, "budget", (json_int_t)info->budget, "numa_node",
-        (json_int_t)info->numa_node, "ecc", (info->features & FILCH_DEVICE_ECC) != 0, "integrated",
+        (json_int_t)info->l2_bytes, "block_shared", (json_int_t)info->block_shared, "budget",
+        (json_int_t)info->budget, "numa_node", (json_int_t)info->numa_node, "ecc",
+        (info->features & FILCH_DEVICE_ECC) != 0, "integrated",
         (info->features & FILCH_DEVICE_INTEGRATED) != 0, "mig",
         (info->features & FILCH_DEVICE_MIG) != 0, "slice",
         (info->features & FILCH_DEVICE_SLICE) != 0);

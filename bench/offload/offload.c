@@ -136,14 +136,13 @@ uint32_t bench_offload_alike(filch_runtime *runtime)
 }
 
 /* Their thread blocks need as much shared memory as these have (filch/kernels.h). */
-bool bench_offload_panels(filch_runtime *runtime)
+bool bench_offload_shares(filch_runtime *runtime, uint64_t bytes)
 {
     for (uint32_t d = 0; d < filch_device_count(runtime); d++) {
         filch_device_info info = {.size = sizeof info};
         if (filch_device_at(runtime, d, &info) != FILCH_OK)
             return false;
-        bool fits = info.capability == 90 || info.capability == 100 || info.capability == 103;
-        if (info.backend == FILCH_BACKEND_CUDA && !fits)
+        if (info.backend == FILCH_BACKEND_CUDA && info.block_shared < bytes)
             return false;
     }
     return true;

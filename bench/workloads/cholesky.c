@@ -595,7 +595,8 @@ static filch_status build(void *state, bench_built *built)
     size_t bytes = c->n * c->n * c->kernels->element;
     bench_offload_meet(&c->offload, built->runtime);
     c->dealt = c->is_resident ? bench_offload_alike(built->runtime) : 0;
-    c->has_panels = bench_offload_panels(built->runtime);
+    c->has_panels =
+        bench_offload_shares(built->runtime, FILCH_POTRF_TRTRI_SHARED(c->kernels->element));
     bench_offload_pin(&c->offload, c->factor, bytes);
     if (c->is_resident)
         bench_offload_pin(&c->offload, c->input, bytes);

@@ -118,13 +118,14 @@ typedef struct filch_device_info {
                                    filch_runtime_desc.memory_limit. */
     double true_speed;        /**< Simulated devices: units of work a second at the begin of the
                                    clock, whatever the score; else 0. */
+    uint64_t block_shared;    /**< Largest shared memory of a thread block, bytes. */
 } filch_device_info;
 
 /** Initializer of a ::filch_device_info. */
 #define FILCH_DEVICE_INFO_INIT                                                                    \
     {                                                                                             \
         sizeof(filch_device_info), "", "", FILCH_BACKEND_HOST, 0, 0, 0, 0, 0, 0.0, 0, 0, {0}, "", \
-            "", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0.0                                      \
+            "", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0.0, 0                                   \
     }
 
 /** Record of a device that is present but unusable. */

@@ -30,8 +30,8 @@
  * FILCH_POTRF_TRTRI_STATE(n) words for a tile of order n, declared FILCH_READWRITE, and not used by
  * two tasks at once. The first word is potrf's `info`; the others are 0 again after the task. W is
  * declared FILCH_WRITE, may be larger than A, and is undefined after a failure. A thread block
- * needs 218 KiB of shared memory (compute capability 9.0, 10.0 or 10.3), in single precision 109
- * KiB; on other GPUs the task fails.
+ * needs FILCH_POTRF_TRTRI_SHARED(element) bytes of shared memory: 218 KiB in double precision,
+ * 109 KiB in single. The task fails on GPUs whose filch_device_info.block_shared is smaller.
  *
  * | batch      | item    | views (elements an item)    | does                                    |
  * | ---------- | ------- | --------------------------- | --------------------------------------- |
@@ -74,6 +74,9 @@ extern "C" {
 
 /** Words of the state of potrf_trtri_f64 and potrf_trtri_f32 for a tile of order @p n. */
 #define FILCH_POTRF_TRTRI_STATE(n) (4 + 4 * (((n) + 63) / 64))
+
+/** Bytes of shared memory of a thread block of potrf_trtri, for elements of @p element bytes. */
+#define FILCH_POTRF_TRTRI_SHARED(element) (27904 * (element) + 16)
 
 /** Arguments of gemm_f64 and gemm_f32. */
 typedef struct filch_gemm_args {

@@ -235,6 +235,7 @@ static void speeds_read(const fl_cuda_gpu *gpu, filch_device_info *info)
     info->clock_khz = attribute(gpu, FL_CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
     info->memory_khz = attribute(gpu, FL_CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
     info->memory_bits = attribute(gpu, FL_CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+    info->block_shared = gpu->shared_most;
     info->l2_bytes = attribute(gpu, FL_CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
     info->single_lanes = fl_cuda_single_lanes(gpu->arch);
     info->double_lanes = ratio > 0 ? info->single_lanes / ratio : 0;
