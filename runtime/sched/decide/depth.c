@@ -42,14 +42,27 @@ bool fl_depth_has_room(const fl_worker *w, uint32_t window)
            FL_LIKELY(!fl_depth_is_held(w));
 }
 
+/* Tells whether a second device runs items clearly faster than the worker's device. */
+static bool is_outrun(const fl_worker *w, double ns)
+{
+    for (uint32_t d = 0; d < w->sched->count; ++d) {
+        double other = fl_worker_mean_ns(&w->sched->workers[d]);
+        if (other > 0 && other * FL_FASTER < ns) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Returns the least queue depth: an item on every lane, and a second item on every lane, starting
- * without the host. While a second device is idle, no item as long as WINDOW_NS waits behind
- * another: the idle device could run the item. A device with a single lane is an exception. */
+ * without the host. An item as long as FL_DEPTH_NS waits behind no other while a second device is
+ * idle, or where a second device is clearly faster: that device could run the item. A device with a
+ * single lane is an exception. */
 static uint32_t least_window(const fl_worker *w, double ns)
 {
     uint32_t lanes = w->device->lanes;
     /* Relaxed: a guess. */
-    if (ns > FL_DEPTH_NS && fl_load_relaxed(&w->sched->hungry) != 0) {
+    if (ns > FL_DEPTH_NS && (fl_load_relaxed(&w->sched->hungry) != 0 || is_outrun(w, ns))) {
         return lanes > FL_DEPTH_OF_LANE ? lanes : FL_DEPTH_OF_LANE;
     }
     return FL_DEPTH_OF_LANE * lanes;
