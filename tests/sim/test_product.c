@@ -28,7 +28,7 @@ static const struct machine {
     int gpus;
     double slack;  /* times what the kernels alone take */
     double uneven; /* times its share of the bytes, over one link */
-} one = {MACHINE("1", "2", "150e9"), 1, 1.07, 1}, two = {MACHINE("2", "2", "150e9"), 2, 1.12, 1.1},
+} one = {MACHINE("1", "2", "150e9"), 1, 1.09, 1}, two = {MACHINE("2", "2", "150e9"), 2, 1.12, 1.1},
   four = {MACHINE("4", "1", "370e9"), MOST_GPUS, 1.25, 1.6};
 
 static sim_outcome outcome; /* too large for a stack */

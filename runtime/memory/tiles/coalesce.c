@@ -3,9 +3,8 @@
 
 /* Column bytes sufficient for nearly the full rate of the link. */
 #define WIDE_BYTES ((size_t)64 << 10)
-/* Column bytes sufficient under memory pressure, on a starved device or with several GPUs. Under
- * pressure a tile copied too early evicts a tile needed again. On a starved device it delays the
- * tile that the next task waits for. With several GPUs a tile copied from the host is
+/* Column bytes sufficient under memory pressure or with several GPUs. Under pressure a tile
+ * copied too early evicts a tile needed again. With several GPUs a tile copied from the host is
  * not copied from a peer. */
 #define WIDE_LEAST ((size_t)32 << 10)
 /* Maximum bytes of a coalesced copy. A larger copy delays the first user, and leaves as a single
@@ -51,7 +50,7 @@ static bool is_missing(const fl_places *places, const filch_data *data, const fl
 
 static bool is_sparing(const fl_places *places, const fl_admission *admission)
 {
-    return admission->is_pressed || admission->is_starved || places->count > 2;
+    return admission->is_pressed || places->count > 2;
 }
 
 static size_t wide_bytes(const fl_places *places, const fl_admission *admission)

@@ -92,7 +92,6 @@ typedef struct fl_admission {
     const fl_foresight *foresight; /* null: next uses are unknown */
     bool is_tight;                 /* the node is empty: take no more than the operands' need */
     bool is_pressed;               /* eviction is necessary for the operands */
-    bool is_starved;               /* the device waits for tiles: few come before their turn */
     bool is_spare;                 /* eviction is forbidden for the operands */
 } fl_admission;
 

@@ -97,21 +97,15 @@ bool fl_tile_is_at(const filch_data *data, uint32_t tile, uint32_t place)
                             : place == data->home;
 }
 
-uint64_t fl_tile_coming(const fl_places *places, const filch_data *data, uint32_t tile,
-                        uint32_t place)
+bool fl_tile_is_coming(const fl_places *places, const filch_data *data, uint32_t tile,
+                       uint32_t place)
 {
     /* Acquire: as above. Relaxed: an estimate. */
     const fl_replicas *replicas = fl_load_acquire(&((filch_data *)(uintptr_t)data)->replicas);
     fl_marker marker =
         replicas != NULL ? fl_load_relaxed(&fl_replica_at(replicas, tile, place)->coming) : 0;
     const fl_device *from = &places->devices[fl_marker_device(marker)];
-    if (marker == 0 || from->backend->lane->is_past(from, marker)) {
-        return 0;
-    }
-    /* The inbound lane is in order; beside it tiles come from other devices, each in its order. */
-    return places->count == 2 && fl_marker_lane(marker) == FL_LANE_IN
-               ? 1 + fl_marker_sequence(marker)
-               : 1;
+    return marker != 0 && !from->backend->lane->is_past(from, marker);
 }
 
 void fl_replica_set(const filch_data *data, fl_replica *replica, fl_validity state, fl_marker ready)

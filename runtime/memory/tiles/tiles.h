@@ -63,10 +63,9 @@ void fl_replicas_free(fl_places *places, struct filch_data *data);
 /* Tells whether a node has the tile, now or by a copy under way. A tile that no device has used is
  * at home, or in the host's memory. */
 bool fl_tile_is_at(const struct filch_data *data, uint32_t tile, uint32_t place);
-/* Returns the place of the tile's copy in the order of arrival, as far as known. 0: the tile is not
- * under way; 1: not known; larger for a later copy where the host's memory is the only source. */
-uint64_t fl_tile_coming(const fl_places *places, const struct filch_data *data, uint32_t tile,
-                        uint32_t place);
+/* Tells whether the tile that a node has is under way, as far as known. */
+bool fl_tile_is_coming(const fl_places *places, const struct filch_data *data, uint32_t tile,
+                       uint32_t place);
 
 /* --- Under the handle's lock --- */
 

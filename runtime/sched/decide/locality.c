@@ -6,8 +6,7 @@
  * of a device with memory of its own keeps ready tasks from ranges and deques in a window
  * (execute/window.c), hidden from other workers, and chooses among the tasks of the highest level.
  *
- * The worker chooses the task with the fewest missing bytes; of tasks whose tiles are all on the
- * way the one whose last tile arrives first; and the oldest among equals. Among
+ * The worker chooses the task with the fewest missing bytes, and the oldest among equals. Among
  * several tasks with nothing missing, the choice depends on the state:
  * - memory is short: the oldest task, as the given order then brings the fewest tiles;
  * - other devices exist, and nothing comes from the host's memory: the task with the longest path;
@@ -20,17 +19,13 @@
  * tasks at a time. First come the tiles that let the most kept tasks run for every byte (as the
  * scheduler DARTS chooses data: M. Gonthier, L. Marchal, S. Thibault, "Taming data locality for
  * task scheduling under memory constraint in runtime systems", Future Gener. Comput. Syst. 143,
- * 2023). A starved device, whose complete tasks are over before those tiles have come, brings few
- * tiles before their turn (memory/tiles/coalesce.h). Where memory is
- * short, tiles of items in flight pin memory needed by other tasks, so fewer items are in flight,
- * too. */
+ * 2023). Where memory is short, tiles of items in flight pin memory needed by other tasks, so fewer
+ * items are in flight, too. */
 #include "sched/decide/locality.h"
 
-#include "memory/route/plan.h"
 #include "sched/decide/depth.h"
 #include "sched/decide/slow.h"
 #include "sched/model/missing.h"
-#include "sched/model/transfer.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
@@ -44,8 +39,6 @@
 
 /* Number of tasks weighed by the names of missing tiles. */
 #define WEIGHED 32
-/* Weight of tiles to be brought: larger than of every tile on the way. */
-#define TO_BRING (UINT64_C(1) << 62)
 
 /* Finds the missing tiles of a kept task. A task to be skipped misses nothing, and nothing may be
  * brought for the task. A skipped task may be ready before the writers of the task's inputs are
@@ -61,11 +54,11 @@ static fl_lack kept_lack(const fl_worker *w, const fl_local_task *near)
     return is_skipped ? (fl_lack){.bytes = 0} : fl_missing_of_task(w, task);
 }
 
-/* Returns a weight. 0: nothing is missing; below TO_BRING: tiles are on the way, and the last tile
- * of a smaller weight arrives sooner; else TO_BRING and the bytes to be brought. */
+/* Returns a weight. 0: nothing is missing; 1: tiles on the way; else twice the bytes to be brought.
+ */
 static uint64_t weigh(fl_lack found)
 {
-    return found.bytes != 0 ? TO_BRING + found.bytes : found.coming;
+    return found.bytes != 0 ? found.bytes * 2 : found.is_coming;
 }
 
 bool fl_locality_chooses(const fl_worker *w)
@@ -75,7 +68,7 @@ bool fl_locality_chooses(const fl_worker *w)
 
 bool fl_locality_lacks(const fl_worker *w, const fl_task *task)
 {
-    return fl_missing_of_task(w, task).bytes != 0;
+    return weigh(fl_missing_of_task(w, task)) > 1;
 }
 
 bool fl_locality_keeps(const fl_worker *w, const fl_task *task)
@@ -180,9 +173,8 @@ static bool is_among(const fl_lack *few, const fl_lack *many)
 }
 
 /* Returns the index of the task whose missing tiles to bring; window_count: no task. The task is of
- * the highest level among tasks with missing bytes, and lets the most tasks run for every byte.
- * Adds to *complete the number of tasks, of no lower level, without missing tiles. */
-static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes, uint32_t *complete)
+ * the highest level among tasks with missing bytes, and lets the most tasks run for every byte. */
+static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes)
 {
     const fl_offload *offload = w->offload;
     fl_lack lacks[WEIGHED];
@@ -194,7 +186,6 @@ static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes, uint32_t *co
             continue;
         }
         fl_lack lack = kept_lack(w, &offload->window[i]);
-        *complete += weigh(lack) == 0;
         if (lack.bytes != 0) {
             count = task->level > level ? 0 : count; /* highest level only */
             level = task->level;
@@ -217,7 +208,7 @@ static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes, uint32_t *co
     return best;
 }
 
-uint32_t fl_locality_to_fetch(const fl_worker *w, bool *has_lack, bool *is_starved)
+uint32_t fl_locality_to_fetch(const fl_worker *w, bool *has_lack)
 {
     const fl_offload *offload = w->offload;
     const fl_places *places = w->sched->core->places;
@@ -235,12 +226,7 @@ uint32_t fl_locality_to_fetch(const fl_worker *w, bool *has_lack, bool *is_starv
         fl_flow_peer(places, w->device->place) >= FL_FETCH_PEERS * most) {
         return none;
     }
-    uint32_t complete = 0;
-    uint32_t next = choose_missing(w, &bytes, &complete);
-    /* The complete tasks are over before the last of the tiles fetched ahead has come. Relaxed: own
-     * value. */
-    *is_starved = complete * fl_worker_mean_ns(w) <=
-                  (double)most * fl_transfer_link_ns(places, 0, w->device->place, FL_HOST_RATE);
+    uint32_t next = choose_missing(w, &bytes);
     *has_lack = next != none;
     bool is_large =
         offload->pressed != 0 && bytes > budget / (FL_FETCH_PART * FL_FETCH_TASKS_PRESSED);

@@ -26,8 +26,7 @@ uint32_t fl_locality_choose(const fl_worker *worker, uint64_t *least);
 /* Whether every task of the window lacks an operand while every lane has an item to run. */
 bool fl_locality_waits(const fl_worker *worker);
 /* Index of the task of the window whose missing operands are to be fetched ahead now; window_count:
- * none. *has_lack: whether a task of the window may lack anything, from now on. *is_starved:
- * whether every task of the window waits for operands; set only where the tasks were looked at. */
-uint32_t fl_locality_to_fetch(const fl_worker *worker, bool *has_lack, bool *is_starved);
+ * none. *has_lack: whether a task of the window may lack anything, from now on. */
+uint32_t fl_locality_to_fetch(const fl_worker *worker, bool *has_lack);
 
 #endif

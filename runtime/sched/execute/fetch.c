@@ -122,7 +122,6 @@ static filch_status bring(fl_worker *w, const fl_item *item, bool is_ahead, fl_a
     const fl_foresight foresight = {fl_next_use_prepare, fl_next_use, &outlook};
     admission.foresight = &foresight;
     admission.is_pressed = offload->pressed != 0;
-    admission.is_starved = offload->is_starved;
     return fl_operands_fetch(fl_worker_places(w), fl_worker_carrier(w), offload->operands,
                              offload->operand_count, &admission, &offload->waits, &w->stall.error);
 }

@@ -157,7 +157,6 @@ void fl_window_take(fl_worker *w, fl_item *item)
     fl_offload *offload = w->offload;
     uint64_t least;
     uint32_t best = fl_locality_choose(w, &least);
-    offload->is_starved = least != 0;
     item->task = offload->window[best].task;
     item->is_claimed = offload->window[best].is_claimed;
     item->skip = offload->window[best].is_poisoned;
@@ -173,6 +172,8 @@ void fl_window_take(fl_worker *w, fl_item *item)
 fl_local_task *fl_window_to_fetch(fl_worker *w)
 {
     fl_offload *offload = w->offload;
-    uint32_t next = fl_locality_to_fetch(w, &offload->window_lacks, &offload->is_starved);
+    bool has_lack;
+    uint32_t next = fl_locality_to_fetch(w, &has_lack);
+    offload->window_lacks = has_lack;
     return next == offload->window_count ? NULL : &offload->window[next];
 }

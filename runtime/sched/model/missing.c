@@ -50,8 +50,8 @@ fl_lack fl_missing_of_task(const fl_worker *w, const fl_task *task)
         const filch_data *data = fl_graph_data(task->graph, access->slot);
         uint64_t bytes = (uint64_t)lacking(data, access->tile, place);
         lack.bytes += bytes;
-        uint64_t coming = bytes == 0 ? fl_tile_coming(places, data, access->tile, place) : 0;
-        lack.coming = coming > lack.coming ? coming : lack.coming;
+        lack.is_coming =
+            lack.is_coming || (bytes == 0 && fl_tile_is_coming(places, data, access->tile, place));
         if (bytes != 0 && lack.count++ < FL_LACK_NAMES) {
             lack.of[lack.count - 1].data = data;
             lack.of[lack.count - 1].tile = access->tile;

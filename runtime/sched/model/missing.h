@@ -28,8 +28,8 @@ typedef struct fl_missing {
 /* Bytes that a task reads and that the worker's device lacks. */
 typedef struct fl_lack {
     uint64_t bytes;
-    uint64_t coming; /* tiles on the way: place in the order of arrival of the last one; 0: none */
-    uint32_t count;  /* number of missing tiles */
+    bool is_coming; /* a tile is already on the way */
+    uint32_t count; /* number of missing tiles */
     struct {
         const filch_data *data;
         uint32_t tile;

@@ -45,7 +45,6 @@ typedef struct fl_offload {
     uint32_t ahead_first, ahead_count;
     fl_local_task window[FL_LOCALITY_WINDOW]; /* the locality window, in order of arrival */
     bool window_lacks;                        /* an operand of the window may be missing */
-    bool is_starved;                          /* every task of the window waits for operands */
     uint32_t window_count;
     /* Newest copies of operands fetched ahead: from the host's memory, and from other devices; 0:
      * past. */
