@@ -26,6 +26,8 @@
 #define PANEL_STAGES (3 * 2 * 64 * 16)
 #define PANEL_MORE 2560
 #define PANEL_BYTES_MOST (99 << 10)
+/* The kernel numbers rows, and those of its last block beyond the panel, by int. */
+#define PANEL_ROWS_MOST ((size_t)INT32_MAX - 4096)
 
 extern const char fl_text_exchange[], fl_text_lu_panel[];
 
@@ -132,6 +134,8 @@ int fl_dense_panel_shape(const filch_call *call, filch_shape *shape)
     const filch_view *a = &call->views[0];
     size_t m = a->rows - ((const fl_dense_args *)call->args)->row;
     size_t blocks = blocks_of(m, PANEL_ROWS);
+    if (m > PANEL_ROWS_MOST)
+        return -1;
     if (blocks < PANEL_BLOCKS_LEAST)
         blocks = fl_least(blocks_of(m, PANEL_ROWS_LEAST), PANEL_BLOCKS_LEAST);
     blocks = fl_least(blocks, PANEL_BLOCKS);

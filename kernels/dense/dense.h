@@ -55,7 +55,8 @@ filch_status fl_dense_potrs(const fl_dense *dense, int fill, const fl_columns *a
 typedef struct fl_lu fl_lu;
 
 /* Who factors a panel on GPUs: cuSOLVER, or filch's own kernel, in one launch; that runs where GPUs
- * and their compiler can have it, and cuSOLVER elsewhere. */
+ * and their compiler can have it, and cuSOLVER elsewhere. The kernel's state stays on the GPU that
+ * ran it last: after that GPU failed, close the fl_lu and open it again. */
 typedef enum fl_lu_panels { FL_LU_PANELS_VENDOR, FL_LU_PANELS_OWN } fl_lu_panels;
 
 /* Memory beside the matrix. The matrix may have any shape, but rows and columns. */

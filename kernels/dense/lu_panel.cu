@@ -710,7 +710,9 @@ template <typename T> struct panel {
 
     __device__ bool fits() const
     {
-        return (char *)(room() + W * ld + BATCH * W) - (char *)memory <= (long long)memory_bytes();
+        /* One block may have all rows: the product is beyond int. */
+        return (char *)(room() + (long long)W * ld + BATCH * W) - (char *)memory <=
+               (long long)memory_bytes();
     }
 
     __device__ void work(int *result)
