@@ -22,6 +22,14 @@
 #define LOOKS_FOR_LEAKS 0
 #endif
 
+/* A sanitizer's allocator holds its locks over a fork: the child of a process with other threads
+ * may wait for ever in its first malloc. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CHILD_MAY_ALLOCATE 0
+#else
+#define CHILD_MAY_ALLOCATE 1
+#endif
+
 static int failures;
 
 /* C := A A, of A(i, j) = i - j: C(i, j) = sum of (i - l) (l - j). */
@@ -93,10 +101,10 @@ int main(void)
     int wrong = child_is_wrong(); /* before the parent's first call */
     for (int t = 0; t < THREADS; t++)
         (void)pthread_create(&threads[t], NULL, call, NULL);
-    wrong += child_is_wrong();
+    wrong += CHILD_MAY_ALLOCATE && child_is_wrong();
     for (int t = 0; t < THREADS; t++)
         (void)pthread_join(threads[t], NULL);
-    wrong += child_is_wrong();
+    wrong += CHILD_MAY_ALLOCATE && child_is_wrong();
     printf("%d wrong, %d of children\n", failures + wrong, wrong);
     return failures + wrong != 0;
 }
