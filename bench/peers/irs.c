@@ -208,8 +208,11 @@ static filch_status fit_work(state *s, filch_error *error)
     if (s->memory[WORK])
         (void)api->cuMemFree(s->memory[WORK]);
     s->memory[WORK] = 0;
-    s->work_bytes = bytes;
-    return check_driver(s, api->cuMemAlloc(&s->memory[WORK], bytes), "cuMemAlloc", error);
+    s->work_bytes = 0;
+    status = check_driver(s, api->cuMemAlloc(&s->memory[WORK], bytes), "cuMemAlloc", error);
+    if (status == FILCH_OK)
+        s->work_bytes = bytes;
+    return status;
 }
 
 static filch_status choose(state *s, size_t which, filch_error *error)
