@@ -27,8 +27,9 @@ typedef struct fl_mixed_result {
     uint32_t refinements; /* of all right sides at once; the first one makes the solution */
     uint32_t iterations;  /* of GMRES, over all right sides */
     int32_t info;         /* LAPACK's: the first pivot of 0 in double precision, from 1 */
-    /* Of the worst right side: |b - A x| / (|A| |x| + |b|), in the 1-norm. Not a number where
-     * nothing can measure it, for want of a compiler. */
+    /* Of the worst right side: |b - A x| / (sum of |a_j| |x_j| + |b|), in the 1-norm, with the
+     * columns a_j of A, whose scales do not count then. Not a number where nothing can measure it,
+     * for want of a compiler. */
     double error;
 } fl_mixed_result;
 
@@ -46,12 +47,15 @@ filch_status fl_mixed_open(fl_dense *dense, const fl_columns *a, fl_mixed_form f
 void fl_mixed_close(fl_mixed *mixed);
 /* Adds tasks that round A and factor it, which run before each fl_mixed_solve() whose A is new. */
 filch_status fl_mixed_factor(fl_mixed *mixed, filch_graph *graph);
-/* X := A^-1 B to an error of sqrt(n) roundoffs, as LAPACK's dsgesv has it. Runs graphs and waits
- * for them. B and X have one tile each and may be one handle; without columns nothing is done.
+/* X := A^-1 B to an error of sqrt(n) roundoffs; where A was factored in double precision, to what
+ * that leaves, as the result's error tells. Many right sides that refinement does not solve are
+ * solved by a factorization in double precision, not by GMRES. Runs graphs and waits for them. B
+ * and X have one tile each and may be one handle; without columns nothing is done.
  *
- * FILCH_DATA: A or B has elements that are no numbers, or A is singular, as info tells.
- * FILCH_INVALID_ARGUMENT: the shapes do not fit. FILCH_TASK_FAILED, with error as of
- * filch_graph_run(); error may be null. X is written on success only. */
+ * FILCH_DATA: A or B has elements that are no numbers, or columns whose sums overflow, or A is
+ * singular, as info tells. Where nothing measures the error, elements that are no numbers are not
+ * found, and X has some, too. FILCH_INVALID_ARGUMENT: the shapes do not fit. FILCH_TASK_FAILED,
+ * with error as of filch_graph_run(); error may be null. X is written on success only. */
 filch_status fl_mixed_solve(fl_mixed *mixed, const fl_columns *b, const fl_columns *x,
                             fl_mixed_result *result, filch_error *error);
 

@@ -13,11 +13,11 @@ typedef struct norms {
     double most, sum;
 } norms;
 
-static void norms_add(norms *n, double value)
+static void norms_add(norms *n, double value, double weight)
 {
     double size = fabs(value);
     n->most = isnan(size) || size > n->most ? size : n->most;
-    n->sum += size;
+    n->sum += size * weight;
 }
 
 static void norms_put(const norms *n, const filch_view *view, uint64_t col)
@@ -35,6 +35,11 @@ static int power_of(double most)
     return power;
 }
 
+static double sum_of(const filch_view *view, uint64_t col)
+{
+    return ((const double *)view->ptr)[col * view->ld + FL_NARROW_SUM];
+}
+
 static double most_of(const filch_view *view, uint64_t col)
 {
     return ((const double *)view->ptr)[col * view->ld + FL_NARROW_MOST];
@@ -48,7 +53,7 @@ static void narrow_column(const filch_call *call, uint64_t col, const int32_t *r
     float *y = (float *)to->ptr + col * to->ld;
     norms n = {0};
     for (uint64_t i = 0; i < from->rows; i++)
-        norms_add(&n, x[i]);
+        norms_add(&n, x[i], args->weighs ? sum_of(&call->views[4], i) : 1);
     int power = power_of(n.most);
     for (uint64_t i = 0; i < from->rows; i++)
         y[i] = (float)ldexp(x[rows ? (uint64_t)rows[i] : i], -power);
@@ -80,7 +85,7 @@ static void widen_column(const filch_call *call, uint64_t col)
     for (uint64_t i = 0; i < to->rows; i++) {
         double value = ldexp((double)x[i], power - power_of(most_of(scales, i)));
         y[i] = args->adds ? y[i] + value : value;
-        norms_add(&n, y[i]);
+        norms_add(&n, y[i], sum_of(scales, i));
     }
     norms_put(&n, &call->views[2], col);
 }
@@ -111,7 +116,7 @@ static const struct {
     uint32_t accesses;
 } kernels[FL_NARROW_KERNELS] = {
     [FL_NARROW] = {"narrow", "fl_narrow", fl_narrow_host, 3},
-    [FL_NARROW_ROWS] = {"narrow_rows", "fl_narrow_rows", fl_narrow_rows_host, 4},
+    [FL_NARROW_ROWS] = {"narrow_rows", "fl_narrow_rows", fl_narrow_rows_host, 5},
     [FL_WIDEN] = {"widen", "fl_widen", fl_widen_host, 5},
 };
 

@@ -9,7 +9,7 @@ constexpr int THREADS = 512;
 /* fl_narrow_args of narrow.h. */
 struct narrow_args {
     unsigned long long col, count;
-    int adds, unused;
+    int adds, weighs;
 };
 
 static_assert(sizeof(narrow_args) == 24, "the layout is that of fl_narrow_args");
@@ -53,7 +53,7 @@ __device__ inline double narrow_norms(double most, double sum, double (*part)[2]
 }
 
 __device__ inline void narrow_run(const filch_view &from, const filch_view &to,
-                                  const filch_view &norms, const int *rows,
+                                  const filch_view &norms, const int *rows, const filch_view *scales,
                                   const narrow_args &args, double (*part)[2])
 {
     unsigned long long col = blockIdx.x;
@@ -63,7 +63,7 @@ __device__ inline void narrow_run(const filch_view &from, const filch_view &to,
     for (unsigned long long i = threadIdx.x; i < from.rows; i += THREADS) {
         double size = fabs(x[i]);
         most = narrow_most(size, most);
-        sum += size;
+        sum += scales ? size * filch_at<double>(*scales, 1, i) : size;
     }
     int power = narrow_power(narrow_norms(most, sum, part, norms, col));
     for (unsigned long long i = threadIdx.x; i < from.rows; i += THREADS)
@@ -74,15 +74,16 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     fl_narrow(filch_view from, filch_view to, filch_view norms, narrow_args args)
 {
     __shared__ double part[THREADS][2];
-    narrow_run(from, to, norms, nullptr, args, part);
+    narrow_run(from, to, norms, nullptr, nullptr, args, part);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     fl_narrow_rows(filch_view from, filch_view to, filch_view norms, filch_view rows,
-                   narrow_args args)
+                   filch_view scales, narrow_args args)
 {
     __shared__ double part[THREADS][2];
-    narrow_run(from, to, norms, static_cast<const int *>(rows.ptr), args, part);
+    narrow_run(from, to, norms, static_cast<const int *>(rows.ptr),
+               args.weighs ? &scales : nullptr, args, part);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -100,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             ldexp((double)x[i], power - narrow_power(filch_at<double>(scales, 0, i)));
         y[i] = args.adds ? y[i] + value : value;
         most = narrow_most(fabs(y[i]), most);
-        sum += fabs(y[i]);
+        sum += fabs(y[i]) * filch_at<double>(scales, 1, i);
     }
     (void)narrow_norms(most, sum, part, norms, col);
 }

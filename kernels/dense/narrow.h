@@ -7,19 +7,21 @@
 
 #include "kernels/dense/codelets.h"
 
-/* Of a column: norms are 2 x columns, in double precision. */
+/* Of a column: norms are 2 x columns, in double precision. Of a solution the sum is that of its
+ * elements' sizes times the sums of A's columns, which no scaling of columns changes. */
 enum { FL_NARROW_MOST, FL_NARROW_SUM, FL_NARROW_NORMS };
 
 typedef struct fl_narrow_args {
     uint64_t col;   /* first column of what is in double precision; the others begin with 0 */
     uint64_t count; /* columns */
     int32_t adds;   /* FL_WIDEN: to what is there */
-    int32_t unused;
+    int32_t weighs; /* FL_NARROW_ROWS: sums are those of FL_WIDEN */
 } fl_narrow_args;
 
 typedef enum fl_narrow_kernel {
     FL_NARROW,      /* from, to, norms */
-    FL_NARROW_ROWS, /* from, to, norms, rows: row i of `to` is row rows[i] of `from` */
+    FL_NARROW_ROWS, /* from, to, norms, rows, norms of A's columns: row i of `to` is row rows[i] of
+                       `from` */
     FL_WIDEN,       /* from, to, norms of the sum, norms of A's columns, norms of the right sides:
                        the solution for A and b of the solution for their narrow forms */
     FL_NARROW_KERNELS

@@ -54,10 +54,11 @@ filch_status fl_system_narrow(const fl_system *s, filch_graph *graph, filch_data
                               uint64_t col, uint64_t count, const fl_norms *norms)
 {
     const filch_access accesses[] = {FILCH_R(from, 0, 0), FILCH_W(s->d, 0, 0),
-                                     FILCH_W(norms->data, 0, 0),
-                                     FILCH_R(s->mixed->rows_data, 0, 0)};
+                                     FILCH_W(norms->data, 0, 0), FILCH_R(s->mixed->rows_data, 0, 0),
+                                     FILCH_R(s->mixed->scales_data, 0, 0)};
     return fl_narrow_add(s->mixed->dense, graph, FL_NARROW_ROWS,
-                         (fl_narrow_args){.col = col, .count = count}, accesses, FILCH_ANY_DEVICE);
+                         (fl_narrow_args){.col = col, .count = count, .weighs = from == s->y},
+                         accesses, FILCH_ANY_DEVICE);
 }
 
 filch_status fl_system_correct(const fl_system *s, filch_graph *graph, const fl_norms *narrowed,
@@ -75,7 +76,7 @@ filch_status fl_system_correct(const fl_system *s, filch_graph *graph, const fl_
 
 static double size_of(const fl_system *s, size_t col)
 {
-    return s->mixed->norm * fl_norms_sum(&s->of_y, col) + fl_norms_sum(&s->of_b, col);
+    return fl_norms_sum(&s->of_y, col) + fl_norms_sum(&s->of_b, col);
 }
 
 double fl_system_goal(const fl_system *s, size_t col)

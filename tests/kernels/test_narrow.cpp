@@ -60,16 +60,20 @@ static bool round_trip(size_t rows, size_t cols, size_t first)
     for (size_t k = 0; k < a.size(); k++)
         a[k] = draw() * std::pow(10, 300 * std::cos(double(k / ld)));
     for (size_t i = 0; i < rows; i++)
-        order[i] = int(rows - 1 - i), scales[2 * i] = std::ldexp(1, int(i % 5));
+        order[i] = int(rows - 1 - i), scales[2 * i] = std::ldexp(1, int(i % 5)),
+        scales[2 * i + 1] = double(1 + i % 3);
     device::narrow_args args = {first, cols, 0, 0};
     device::filch_view from = view_of(a.data(), rows, first + cols, ld, 8);
     device::filch_view to = view_of(low.data(), rows, cols, rows, 4);
     device::filch_view of = view_of(norms.data(), 2, cols, 2, 8);
     device::filch_view rows_of = view_of(order.data(), rows, 1, rows, 4);
-    for (bool is_turned : {true, false}) {
+    device::filch_view by = view_of(scales.data(), 2, rows, 2, 8);
+    for (int turned = 0; turned < 3; turned++) { /* not; so; and weighed by A's columns */
+        bool is_turned = turned > 0;
+        args.weighs = turned == 2;
         launch(cols, [&] {
             if (is_turned)
-                device::fl_narrow_rows(from, to, of, rows_of, args);
+                device::fl_narrow_rows(from, to, of, rows_of, by, args);
             else
                 device::fl_narrow(from, to, of, args);
         });
@@ -77,7 +81,8 @@ static bool round_trip(size_t rows, size_t cols, size_t first)
             const double *x = &a[(first + j) * ld];
             double most = 0, all = 0;
             for (size_t i = 0; i < rows; i++)
-                most = std::fmax(most, std::fabs(x[i])), all += std::fabs(x[i]);
+                most = std::fmax(most, std::fabs(x[i])),
+                all += std::fabs(x[i]) * (args.weighs ? scales[2 * i + 1] : 1);
             if (norms[2 * j] != most || !is_near(norms[2 * j + 1], all))
                 return fails("norms", rows, cols);
             for (size_t i = 0; i < rows; i++)
@@ -87,7 +92,6 @@ static bool round_trip(size_t rows, size_t cols, size_t first)
         }
     }
     std::vector<double> before = a;
-    device::filch_view by = view_of(scales.data(), 2, rows, 2, 8);
     device::filch_view out = view_of(sum.data(), 2, cols, 2, 8);
     for (int adds = 0; adds < 2; adds++) {
         args.adds = adds;
@@ -101,7 +105,7 @@ static bool round_trip(size_t rows, size_t cols, size_t first)
                                           power_of(norms[2 * j]) - power_of(scales[2 * i]));
                 if (a[at] != value + (adds ? before[at] : 0))
                     return fails("widen", rows, cols);
-                all += std::fabs(a[at]);
+                all += std::fabs(a[at]) * scales[2 * i + 1];
             }
             if (!is_near(sum[2 * j + 1], all))
                 return fails("norms of a sum", rows, cols);
