@@ -337,7 +337,8 @@ static void explain(const void *state, filch_error *error)
 
 /* --- Results --- */
 
-/* The tolerance of LAPACK's dsgesv, which filch and cuSOLVER keep; another norm needs some more. */
+/* The tolerance of LAPACK's dsgesv, which cuSOLVER keeps, and filch with each column of A by
+ * itself; another norm needs some more. */
 static filch_status check_solution(const solve *s, const double *x, double *residual,
                                    filch_error *error)
 {

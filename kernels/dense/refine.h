@@ -62,7 +62,7 @@ filch_status fl_system_correct(const fl_system *system, filch_graph *graph,
                                const fl_norms *norms);
 /* |r| that is small enough. */
 double fl_system_goal(const fl_system *system, size_t col);
-/* |r| / (|A| |x| + |b|). */
+/* |r| / (sum of |a_j| |x_j| + |b|), a_j being the columns of A. */
 double fl_system_error(const fl_system *system, size_t col);
 /* Whether B, once its norms are there, has nothing but numbers. */
 bool fl_system_is_finite(const fl_system *system);
