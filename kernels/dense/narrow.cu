@@ -53,8 +53,9 @@ __device__ inline double narrow_norms(double most, double sum, double (*part)[2]
 }
 
 __device__ inline void narrow_run(const filch_view &from, const filch_view &to,
-                                  const filch_view &norms, const int *rows, const filch_view *scales,
-                                  const narrow_args &args, double (*part)[2])
+                                  const filch_view &norms, const int *rows,
+                                  const filch_view *scales, const narrow_args &args,
+                                  double (*part)[2])
 {
     unsigned long long col = blockIdx.x;
     const double *x = &filch_at<double>(from, 0, args.col + col);
