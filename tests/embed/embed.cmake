@@ -12,6 +12,18 @@ endif()
 filch_test(headers embed 120 ${embed}/headers.sh ${CMAKE_C_COMPILER} "${cxx}")
 filch_test(install embed 180 ${embed}/install.sh ${PROJECT_BINARY_DIR} ${scratch}
            ${CMAKE_INSTALL_LIBDIR})
+if(TARGET filch-bench)
+    filch_test(packages embed 120 ${embed}/packages.sh ${PROJECT_BINARY_DIR}
+               ${PROJECT_BINARY_DIR}/packages)
+    if(FILCH_TESTS_LONG)
+        # Makes a root from the distribution's mirror.
+        filch_test(clean-root embed 600 ${embed}/clean_root.sh
+                   ${PROJECT_BINARY_DIR}/packages/packages ${PROJECT_BINARY_DIR}/clean-root)
+        set_tests_properties(embed.packages.${build} PROPERTIES FIXTURES_SETUP packages.${build})
+        set_tests_properties(embed.clean-root.${build} PROPERTIES
+                             FIXTURES_REQUIRED packages.${build})
+    endif()
+endif()
 
 add_executable(embed_plain ${embed}/plain.c)
 target_link_libraries(embed_plain PRIVATE filch_flags ${CMAKE_DL_LIBS})

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# clean_root.sh PACKAGES SCRATCH: installs the Debian packages into an empty root of this machine's
+# release, and there builds the programs of the documentation through CMake and pkg-config, and
+# runs them and the tools. Skipped where such a root cannot be made.
+set -euo pipefail
+packages=$1
+scratch=$2
+root=$scratch/root
+
+skip()
+{
+    echo "skipped: $1"
+    exit 77
+}
+[ "$(id -u)" -eq 0 ] || skip "only root can make a root"
+command -v debootstrap >/dev/null || skip "no debootstrap"
+read -r mirror suite < <(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' \
+    'Created-By: Packages' 'Component: main' | head -n 1) || skip "apt has no source"
+
+# Mounts are made in a mount namespace and end with it, however the script ends. What is removed is
+# removed from outside, where nothing is mounted.
+if [ "${FILCH_CLEAN_ROOT-}" != mounted ]; then
+    unshare --mount --propagation private true 2>/dev/null || skip "no mount namespaces"
+    rm -rf --one-file-system "$scratch"
+    mkdir -p "$root"
+    status=0
+    FILCH_CLEAN_ROOT=mounted unshare --mount --propagation private "$0" "$@" || status=$?
+    [ $status -eq 1 ] || rm -rf --one-file-system "$root"
+    exit $status
+fi
+
+debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$scratch/debootstrap.log" 2>&1 ||
+    skip "debootstrap cannot make a root: $(tail -n 1 "$scratch/debootstrap.log")"
+mount -t proc proc "$root/proc"
+mount -t sysfs -o ro sysfs "$root/sys"
+
+# in_root COMMAND...: what fails says what it printed.
+in_root()
+{
+    chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C \
+        DEBIAN_FRONTEND=noninteractive "$@" >"$scratch/log" 2>&1 || {
+        echo "in the clean root: $* failed"
+        tail -n 40 "$scratch/log"
+        return 1
+    }
+}
+cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/"
+in_root apt-get update || skip "no package lists"
+in_root apt-get install -y --no-install-recommends gcc libc6-dev cmake make pkg-config \
+    libopenblas-dev liblapacke-dev || skip "no compiler can be had"
+
+mkdir "$root/packages"
+cp "$packages"/*.deb "$root/packages"
+in_root sh -c 'apt-get install -y --no-install-recommends /packages/*.deb'
+
+echo "== CMake and pkg-config"
+cp -r tests/embed/consumer "$root/consumer"
+in_root cmake -S /consumer -B /consumer/build
+in_root cmake --build /consumer/build
+in_root /consumer/build/consumer
+in_root sh -c 'cc -std=c11 /consumer/consumer.c -o /consumer/other $(pkg-config --cflags --libs filch)'
+in_root /consumer/other
+
+echo "== the documentation's programs"
+in_root sh -c 'cd /usr/share/doc/libfilch-dev/examples && for name in cholesky smooth; do
+    cc -std=c11 -O2 $name.c -o /root/$name $(pkg-config --cflags --libs filch openblas lapacke) -lm
+    /root/$name
+done'
+
+echo "== tools"
+in_root filch-bench run gemm --n 300 --tile 100 --devices host:2 --repeat 2 --check
+grep -q 'checked *yes' "$scratch/log"
+in_root filch-run sh -c 'grep -q libfilch_blas.so /proc/$$/maps'
+
+echo "== removal"
+in_root apt-get remove -y libfilch0 filch-blas filch-tools
+if find "$root/usr" -name '*filch*' | grep .; then
+    echo "is left behind"
+    exit 1
+fi
