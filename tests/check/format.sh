@@ -7,7 +7,7 @@ for tool in clang-format-14 clang-format; do
     if [[ "$("$tool" --version 2>/dev/null)" == *"version 14."* ]]; then
         folders=$(ls -d include runtime kernels bench tests 2>/dev/null || true)
         # shellcheck disable=SC2086 # no folder name has blanks
-        find $folders -name '*.c' -o -name '*.h' -o -name '*.cpp' |
+        find $folders -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp' |
             sort | xargs "$tool" --dry-run -Werror
         exit 0
     fi

@@ -8,7 +8,7 @@ for page in docs/architecture.md docs/rooms/*.md; do
     words=$(wc -w <"$page")
     [ "$words" -le 600 ] || { echo "$page: $words words, above 600" >&2; exit 1; }
 done
-find runtime include \( -name '*.c' -o -name '*.h' \) -print0 | sort -z | xargs -0 awk '
+find runtime include \( -name '*.c' -o -name '*.h' -o -name '*.hpp' \) -print0 | sort -z | xargs -0 awk '
 BEGIN {
     split("it its itself they them their theirs this that these those which who whom whose what whatever " \
         "whoever such same one ones other others another each both none some any all there here so", list, " ")

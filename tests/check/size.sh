@@ -5,7 +5,7 @@ set -euo pipefail
 
 folders=$(ls -d include runtime kernels bench tests 2>/dev/null || true)
 # shellcheck disable=SC2086 # no folder name has blanks
-files=$(find $folders -name '*.c' -o -name '*.h' -o -name '*.cpp' \
+files=$(find $folders -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp' \
     -o -name '*.cu' -o -name '*.cuh' | sort)
 # shellcheck disable=SC2086 # no file name has blanks
 awk '

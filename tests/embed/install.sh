@@ -41,6 +41,7 @@ echo "== find_package"
 cmake -S tests/embed/consumer -B "$scratch/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$scratch/cmake.log"
 cmake --build "$scratch/cmake"
 "$scratch/cmake/consumer"
+[ ! -e "$scratch/cmake/CMakeFiles/consumer_cpp.dir" ] || "$scratch/cmake/consumer_cpp"
 
 echo "== pkg-config"
 PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig
@@ -56,4 +57,9 @@ if command -v "${CXX:-c++}" >/dev/null; then
     ${CXX:-c++} -x c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror \
         tests/embed/consumer/consumer.c -o "$scratch/consumer-cxx" $flags
     LD_LIBRARY_PATH=$prefix/$libdir "$scratch/consumer-cxx"
+    # The C++ interface, in another language standard than the one that it is tested in elsewhere.
+    # shellcheck disable=SC2086 # words
+    ${CXX:-c++} -std=c++20 -Wall -Wextra -Wpedantic -Werror docs/examples/cholesky.cpp \
+        -o "$scratch/cholesky-cxx" $flags
+    LD_LIBRARY_PATH=$prefix/$libdir "$scratch/cholesky-cxx"
 fi

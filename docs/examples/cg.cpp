@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conjugate gradients for the Poisson equation on a grid of g^3 points, the matrix in CSR, in C++,
+// beside the plain loops of plain_cg.hpp. cg [G [ITERATIONS [REPEATS]]]
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <vector>
+#include <filch/filch.hpp>
+
+using in = filch::view<const double>;
+using out = filch::view<double>;
+using in_all = filch::views<const double>;
+
+struct problem { // A x = b with b = 1
+    std::uint32_t rows, plane;
+    std::vector<std::uint32_t> starts{0}, columns;
+    std::vector<double> values, x, r, p, q;
+    explicit problem(std::uint32_t g)
+        : rows(g * g * g), plane(g * g), x(rows), r(rows), p(rows), q(rows)
+    {
+        const std::uint32_t step[] = {plane, g, 1};
+        for (std::uint32_t i = 0; i < rows; ++i) {
+            for (int d = -3; d <= 3; ++d) { // in the order of the columns
+                const std::uint32_t s = d == 0 ? 0 : step[3 - std::abs(d)];
+                const std::uint32_t at = d == 0 ? 0 : i / s % g;
+                if (d < 0 ? at == 0 : d > 0 && at + 1 == g)
+                    continue;
+                columns.push_back(d < 0 ? i - s : i + s);
+                values.push_back(d == 0 ? 6 : -1);
+            }
+            starts.push_back(static_cast<std::uint32_t>(columns.size()));
+        }
+    }
+    void begin()
+    {
+        x.assign(rows, 0);
+        r.assign(rows, 1);
+        p = r;
+    }
+    double multiply(std::size_t lo, std::size_t hi) // q := A p, in rows lo to hi; p . q there
+    {
+        double sum = 0;
+        for (std::size_t i = lo; i < hi; ++i) {
+            double value = 0;
+            for (std::uint32_t k = starts[i]; k < starts[i + 1]; ++k)
+                value += values[k] * p[columns[k]];
+            q[i] = value;
+            sum += value * p[i];
+        }
+        return sum;
+    }
+};
+
+#include "plain_cg.hpp" // measure()
+
+static double sum(const in_all &parts, double total = 0)
+{
+    for (std::size_t k = 0; k < parts.size(); ++k)
+        total += parts[k][0];
+    return total;
+}
+
+// The page begins here.
+// An iteration. Each block of rows has a part of p . q, and of r . r before and after.
+static void add_iteration(filch::graph &graph, problem &s, const filch::data *v,
+                          const filch::data &pq, const filch::data &old, const filch::data &next)
+{
+    const filch::data &x = v[0], &r = v[1], &p = v[2], &q = v[3];
+    const std::uint32_t blocks = x.tile_rows();
+    for (std::uint32_t b = 0; b < blocks; ++b) // rows have neighbours in the next blocks alone
+        graph.add("multiply", [&s](out q_b, out part, in_all) {
+            part[0] = s.multiply(q_b.row, q_b.row + q_b.rows);
+        }, filch::write(q.tile(b)), filch::write(pq.tile(b)),
+           filch::read(p.tiles(b > 0 ? b - 1 : 0, std::min(b + 2, blocks))));
+    for (std::uint32_t b = 0; b < blocks; ++b)
+        graph.add("update", [](out x_b, out r_b, in p_b, in q_b, out part, in_all pq_b, in_all rr) {
+            const double alpha = sum(rr) / sum(pq_b);
+            double total = 0;
+            for (std::size_t i = 0; i < x_b.rows; ++i) {
+                x_b[i] += alpha * p_b[i];
+                r_b[i] -= alpha * q_b[i];
+                total += r_b[i] * r_b[i];
+            }
+            part[0] = total;
+        }, filch::readwrite(x.tile(b)), filch::readwrite(r.tile(b)), filch::read(p.tile(b)),
+           filch::read(q.tile(b)), filch::write(next.tile(b)), filch::read(pq.tiles()),
+           filch::read(old.tiles()));
+    for (std::uint32_t b = 0; b < blocks; ++b)
+        graph.add("direct", [](out p_b, in r_b, in_all rr_next, in_all rr_old) {
+            const double beta = sum(rr_next) / sum(rr_old);
+            for (std::size_t i = 0; i < p_b.rows; ++i)
+                p_b[i] = r_b[i] + beta * p_b[i];
+        }, filch::readwrite(p.tile(b)), filch::read(r.tile(b)), filch::read(next.tiles()),
+           filch::read(old.tiles()));
+}
+// The page ends here.
+
+int main(int argc, char **argv)
+{
+    problem s(argc > 1 ? static_cast<std::uint32_t>(std::atoi(argv[1])) : 40);
+    filch::runtime runtime("host");
+    const std::uint32_t wanted = std::min({3 * runtime.device_count(), s.rows / s.plane, 100U});
+    const std::uint64_t height = (s.rows + wanted - 1) / wanted; // a plane or more
+    std::vector<filch::data> v, parts;
+    for (std::vector<double> *each : {&s.x, &s.r, &s.p, &s.q})
+        v.push_back(runtime.data(filch::buffer(*each).tiles(height)));
+    const std::uint32_t blocks = v[0].tile_rows();
+    std::vector<double> sums(3 * blocks);
+    for (std::uint32_t k = 0; k < 3; ++k)
+        parts.push_back(runtime.data(filch::buffer(&sums[k * blocks], blocks).tiles(1)));
+    filch::graph graph = runtime.graph(); // ten iterations, submitted again and again
+    for (std::size_t k = 0; k < 10; ++k)
+        add_iteration(graph, s, v.data(), parts[0], parts[1 + k % 2], parts[2 - k % 2]);
+    return measure(argc, argv, s, [&](int most) {
+        double *rr = &sums[blocks];
+        std::fill(rr, rr + blocks, s.rows / double(blocks));
+        for (int k = 0; k < most && std::accumulate(rr, rr + blocks, 0.0) > 1e-20 * s.rows; k += 10)
+            graph.run();
+    });
+}

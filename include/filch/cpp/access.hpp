@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file access.hpp
+ * Accesses: how a task or a batch uses data. The mode is part of an access's type, so that the
+ * compiler compares accesses with the parameters of a function:
+ *
+ * | access | parameter |
+ * | --- | --- |
+ * | read(tile) | view<const T> |
+ * | write(tile), readwrite(tile), commute(tile), reduce(tile) | view<T> |
+ * | read(tiles) | views<const T> |
+ * | write(tiles), readwrite(tiles), commute(tiles), reduce(tiles) | views<T> |
+ * | scratch<T>(count) | view<T> |
+ *
+ * Of a batch, accesses name whole handles: read(data) is one element an item.
+ */
+#ifndef FILCH_CPP_ACCESS_HPP
+#define FILCH_CPP_ACCESS_HPP
+
+#include "filch/cpp/data.hpp"
+
+namespace filch
+{
+
+/** Access of a task to a tile. */
+template <filch_access_mode Mode> struct tile_access {
+    filch::tile at; /**< The tile. */
+};
+
+/** Access of a task to every tile of a block. */
+template <filch_access_mode Mode> struct block_access {
+    filch::tiles at; /**< The tiles. */
+};
+
+/** Private memory of a call. */
+template <class T> struct scratch_access {
+    std::uint64_t count; /**< Number of elements. */
+};
+
+/**
+ * Access of a batch to a handle: item i uses element i, unless a function below says otherwise.
+ * Elements are rows of a handle with one column, else columns. A task may have the access, too,
+ * where the handle has a single tile.
+ */
+template <filch_access_mode Mode> class item_access
+{
+  public:
+    /**
+     * Makes the access.
+     *
+     * @param of the handle.
+     */
+    explicit item_access(const data &of) noexcept
+        : element_(of.element()), is_tile_(of.tile_rows() == 1 && of.tile_cols() == 1),
+          is_const_(of.is_const())
+    {
+        desc_.data = of.handle();
+        desc_.mode = Mode;
+        desc_.map = FILCH_MAP_AFFINE;
+        desc_.scale = 1;
+    }
+
+    /**
+     * Sets the elements an item.
+     *
+     * @param elements elements an item.
+     * @param offset   element of item 0.
+     * @return *this.
+     */
+    item_access &scale(std::uint64_t elements, std::uint64_t offset = 0) noexcept
+    {
+        desc_.scale = elements;
+        desc_.offset = offset;
+        is_tile_ = false;
+        return *this;
+    }
+
+    /**
+     * Adds neighbours, cut to the handle. Read accesses only.
+     *
+     * @param before elements below the items.
+     * @param after  elements above the items.
+     * @return *this.
+     */
+    item_access &halo(std::uint64_t before, std::uint64_t after) noexcept
+    {
+        static_assert(Mode == FILCH_READ, "only a read access has a halo");
+        desc_.before = before;
+        desc_.after = after;
+        is_tile_ = false;
+        return *this;
+    }
+
+    /** Shows the whole handle to every chunk. Read accesses only. @return *this. */
+    item_access &whole() noexcept
+    {
+        static_assert(Mode == FILCH_READ, "only a read access sees the whole handle");
+        desc_.map = FILCH_MAP_WHOLE;
+        desc_.scale = 0;
+        is_tile_ = false;
+        return *this;
+    }
+
+    /**
+     * Maps items by a function of the caller's, filch_map_fn.
+     *
+     * @param function the function; pure, must not throw.
+     * @param user     handed to @p function; must live as long as jobs of the batch run.
+     * @return *this.
+     */
+    item_access &map(filch_map_fn function, void *user) noexcept
+    {
+        desc_.map = FILCH_MAP_CALLBACK;
+        desc_.scale = 0;
+        desc_.fn = function;
+        desc_.user = user;
+        is_tile_ = false;
+        return *this;
+    }
+
+    /** @return the access for the C interface. */
+    const filch_batch_access &desc() const noexcept
+    {
+        return desc_;
+    }
+
+    /** @return bytes an element of the handle. */
+    std::uint64_t element() const noexcept
+    {
+        return element_;
+    }
+
+    /** @return true if the access is to the only tile of a handle. */
+    bool is_tile() const noexcept
+    {
+        return is_tile_;
+    }
+
+    /** @return true if the handle can only be read. */
+    bool is_const() const noexcept
+    {
+        return is_const_;
+    }
+
+  private:
+    filch_batch_access desc_ = {};
+    std::uint64_t element_;
+    bool is_tile_;
+    bool is_const_;
+};
+
+/**
+ * Reads.
+ *
+ * @param at the tile.
+ * @return the access.
+ */
+inline tile_access<FILCH_READ> read(const tile &at) noexcept
+{
+    return {at};
+}
+/** Reads a block. @param at the tiles. @return the access. */
+inline block_access<FILCH_READ> read(const tiles &at) noexcept
+{
+    return {at};
+}
+/** Reads in a batch. @param of the handle. @return the access. */
+inline item_access<FILCH_READ> read(const data &of) noexcept
+{
+    return item_access<FILCH_READ>(of);
+}
+
+/**
+ * Overwrites every element; the old contents need not be present.
+ *
+ * @param at the tile.
+ * @return the access.
+ */
+inline tile_access<FILCH_WRITE> write(const tile &at) noexcept
+{
+    return {at};
+}
+/** Overwrites a block. @param at the tiles. @return the access. */
+inline block_access<FILCH_WRITE> write(const tiles &at) noexcept
+{
+    return {at};
+}
+/** Overwrites in a batch. @param of the handle. @return the access. */
+inline item_access<FILCH_WRITE> write(const data &of) noexcept
+{
+    return item_access<FILCH_WRITE>(of);
+}
+
+/**
+ * Reads and writes.
+ *
+ * @param at the tile.
+ * @return the access.
+ */
+inline tile_access<FILCH_READWRITE> readwrite(const tile &at) noexcept
+{
+    return {at};
+}
+/** Reads and writes a block. @param at the tiles. @return the access. */
+inline block_access<FILCH_READWRITE> readwrite(const tiles &at) noexcept
+{
+    return {at};
+}
+/** Reads and writes in a batch. @param of the handle. @return the access. */
+inline item_access<FILCH_READWRITE> readwrite(const data &of) noexcept
+{
+    return item_access<FILCH_READWRITE>(of);
+}
+
+/**
+ * Reads and writes, in any order of tasks (FILCH_COMMUTE).
+ *
+ * @param at the tile.
+ * @return the access.
+ */
+inline tile_access<FILCH_COMMUTE> commute(const tile &at) noexcept
+{
+    return {at};
+}
+/** Reads and writes a block in any order. @param at the tiles. @return the access. */
+inline block_access<FILCH_COMMUTE> commute(const tiles &at) noexcept
+{
+    return {at};
+}
+
+/**
+ * Adds to the tile (FILCH_REDUCE); data::reduction() defines the addition.
+ *
+ * @param at the tile.
+ * @return the access.
+ */
+inline tile_access<FILCH_REDUCE> reduce(const tile &at) noexcept
+{
+    return {at};
+}
+/** Adds to a block. @param at the tiles. @return the access. */
+inline block_access<FILCH_REDUCE> reduce(const tiles &at) noexcept
+{
+    return {at};
+}
+
+/**
+ * Private memory of the call, with undefined contents; a task sees at least @p count elements.
+ *
+ * @param count number of elements.
+ * @return the access.
+ */
+template <class T> scratch_access<T> scratch(std::uint64_t count) noexcept
+{
+    static_assert(std::is_trivially_copyable_v<T>, "scratch memory is not constructed");
+    return {count};
+}
+
+namespace detail
+{
+
+/* What an access is, at compile time. */
+template <class A> struct access_traits {
+    static constexpr bool is_access = false;
+};
+template <filch_access_mode Mode> struct access_traits<tile_access<Mode>> {
+    static constexpr bool is_access = true, is_block = false, is_items = false;
+    static constexpr bool is_written = Mode != FILCH_READ;
+};
+template <filch_access_mode Mode> struct access_traits<item_access<Mode>> {
+    static constexpr bool is_access = true, is_block = false, is_items = true;
+    static constexpr bool is_written = Mode != FILCH_READ;
+};
+template <filch_access_mode Mode> struct access_traits<block_access<Mode>> {
+    static constexpr bool is_access = true, is_block = true, is_items = false;
+    static constexpr bool is_written = Mode != FILCH_READ;
+};
+template <class T> struct access_traits<scratch_access<T>> {
+    static constexpr bool is_access = true, is_block = false, is_items = false;
+    static constexpr bool is_written = true;
+};
+
+/* Accesses of one task, for the C interface. */
+class access_list
+{
+  public:
+    static constexpr std::size_t most_blocks = 8;
+
+    explicit access_list(const char *name) noexcept : name_(name)
+    {
+    }
+
+    template <filch_access_mode Mode>
+    void add(const tile_access<Mode> &access, std::uint64_t element, int parameter)
+    {
+        require(access.at.element, element, access.at.is_const && Mode != FILCH_READ, parameter);
+        append(access.at.data, access.at.row, access.at.col, Mode, 0);
+    }
+
+    template <filch_access_mode Mode>
+    void add(const item_access<Mode> &access, std::uint64_t element, int parameter)
+    {
+        require(access.element(), element, access.is_const() && Mode != FILCH_READ, parameter);
+        if (!access.is_tile()) {
+            fail(parameter, "a handle of several tiles, or a mapping of a batch: name a tile");
+        }
+        append(access.desc().data, 0, 0, Mode, 0);
+    }
+
+    template <filch_access_mode Mode>
+    void add(const block_access<Mode> &access, std::uint64_t element, int parameter)
+    {
+        const tiles &at = access.at;
+        require(at.element, element, at.is_const && Mode != FILCH_READ, parameter);
+        const std::uint32_t before = count_;
+        for (std::uint32_t col = at.col0; col < at.col1; ++col) {
+            for (std::uint32_t row = at.row0; row < at.row1; ++row) {
+                append(at.data, row, col, Mode, 0);
+            }
+        }
+        if (element != 0) { /* a block of a codelet is no parameter */
+            sizes_[blocks_++] = static_cast<std::uint8_t>(count_ - before);
+        }
+    }
+
+    template <class T> void add(const scratch_access<T> &access, std::uint64_t, int)
+    {
+        append(nullptr, 0, 0, FILCH_SCRATCH, access.count * sizeof(T));
+    }
+
+    const filch_access *data() const noexcept
+    {
+        return list_;
+    }
+
+    std::uint32_t size() const noexcept
+    {
+        return count_;
+    }
+
+    /* Number of tiles of each block, for parameters of type views. */
+    const std::uint8_t *sizes() const noexcept
+    {
+        return sizes_;
+    }
+
+    /* Throws where a handle does not fit a parameter. Accesses of a codelet have no parameter, and
+     * element 0. */
+    void require(std::uint64_t found, std::uint64_t element, bool is_denied, int parameter) const
+    {
+        if (element != 0 && found != element) {
+            fail(parameter, "the view has elements of " + std::to_string(element) +
+                                " bytes, the handle of " + std::to_string(found));
+        }
+        if (is_denied) {
+            fail(parameter, "the handle of const elements can only be read");
+        }
+    }
+
+  private:
+    static constexpr std::uint32_t limit = 255;
+
+    [[noreturn]] void fail(int parameter, const std::string &what) const
+    {
+        refuse("filch::access",
+               "'" + std::string(name_) + "', access " + std::to_string(parameter) + ": " + what);
+    }
+
+    void append(filch_data *data, std::uint32_t row, std::uint32_t col, filch_access_mode mode,
+                std::uint64_t bytes)
+    {
+        if (count_ == limit) {
+            refuse("filch::access", "'" + std::string(name_) + "' has more than 255 accesses");
+        }
+        list_[count_++] = {data, row, col, mode, 0, bytes};
+    }
+
+    const char *name_;
+    std::uint32_t count_ = 0, blocks_ = 0;
+    std::uint8_t sizes_[most_blocks] = {};
+    filch_access list_[limit]; /* only the first count_ are set */
+};
+
+} // namespace detail
+
+} // namespace filch
+
+#endif

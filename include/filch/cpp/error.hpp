@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file error.hpp
+ * Exceptions for statuses, and texts of tasks that fail by an exception.
+ */
+#ifndef FILCH_CPP_ERROR_HPP
+#define FILCH_CPP_ERROR_HPP
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "filch/filch.h"
+
+namespace filch
+{
+
+/**
+ * Code of a task that a C++ exception failed, where the exception is no filch::failure. Codes from
+ * here to here + 2^30 are reserved: no function of a task may return them.
+ */
+inline constexpr std::int32_t thrown = INT32_MIN;
+
+/** Exception of a task that fails with a code of its own. */
+class failure : public std::runtime_error
+{
+  public:
+    /**
+     * Makes the exception.
+     *
+     * @param code code of the task, filch::error::code(); 0 is no failure and becomes
+     * filch::thrown.
+     * @param text text of the task, part of filch::error::what().
+     */
+    failure(std::int32_t code, const std::string &text)
+        : std::runtime_error(text), code_(code != 0 ? code : thrown)
+    {
+    }
+
+    /** @return the code. */
+    std::int32_t code() const noexcept
+    {
+        return code_;
+    }
+
+  private:
+    std::int32_t code_;
+};
+
+/**
+ * Failure of a call or a job. Copies share nothing with filch: an error may outlive its runtime.
+ *
+ * Thread safety: as std::runtime_error; reading is safe from any thread.
+ */
+class error : public std::runtime_error
+{
+  public:
+    /**
+     * Makes an error from a record of the C interface.
+     *
+     * @param status  status of the call, or result of the job.
+     * @param details the record.
+     * @param text    the sentence of what(), behind the status's name.
+     * @param cause   exception of the failed task; null: no exception.
+     */
+    error(filch_status status, const filch_error &details, const std::string &text,
+          std::exception_ptr cause = nullptr)
+        : std::runtime_error(std::string(filch_status_name(status)) + ": " + text), status_(status),
+          details_(details), cause_(std::move(cause))
+    {
+    }
+
+    /**
+     * Makes an error of the C++ interface itself.
+     *
+     * @param status the status.
+     * @param call   name of the failed function.
+     * @param text   a sentence about the failure.
+     */
+    error(filch_status status, const char *call, const std::string &text)
+        : error(status, record(status, call, text), text)
+    {
+    }
+
+    /**
+     * @return the status of the failed call, or the result of the failed job; of a job that a
+     * device failed, details().status has the device's reason.
+     */
+    filch_status status() const noexcept
+    {
+        return status_;
+    }
+
+    /** @return the status's name, e.g. "TASK_FAILED"; constant. */
+    const char *name() const noexcept
+    {
+        return filch_status_name(status_);
+    }
+
+    /** @return code of the task, the driver or the system: filch_error.native_code. */
+    std::int32_t code() const noexcept
+    {
+        return details_.native_code;
+    }
+
+    /** @return label of the task, codelet or handle concerned; empty if there is none. */
+    const char *label() const noexcept
+    {
+        return details_.label;
+    }
+
+    /** @return name of the device concerned; empty if there is none. */
+    const char *device() const noexcept
+    {
+        return details_.device;
+    }
+
+    /** @return the whole record. */
+    const filch_error &details() const noexcept
+    {
+        return details_;
+    }
+
+    /**
+     * @return the exception of the failed task, for std::rethrow_exception(); null: the task
+     *         returned a code, or the failure is no task's.
+     */
+    std::exception_ptr cause() const noexcept
+    {
+        return cause_;
+    }
+
+  private:
+    static filch_error record(filch_status status, const char *call, const std::string &text)
+    {
+        filch_error made = FILCH_ERROR_INIT;
+        made.status = status;
+        std::snprintf(made.call, sizeof made.call, "%s", call);
+        std::snprintf(made.text, sizeof made.text, "%s", text.c_str());
+        return made;
+    }
+
+    filch_status status_;
+    filch_error details_;
+    std::exception_ptr cause_;
+};
+
+namespace detail
+{
+
+/* Texts of the exceptions of tasks, kept beside filch: a task's code is the number of the text. */
+class failures
+{
+  public:
+    struct entry {
+        std::int32_t number;
+        std::int32_t code;
+        std::uint64_t run;
+        std::string text;
+        std::exception_ptr cause;
+    };
+
+    /* The code to return for the exception being handled. Without memory the text is lost. */
+    std::int32_t note(std::int32_t code, const char *text) noexcept
+    {
+        try {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            if (entries_.size() >= limit && swept_ != run_) { /* once a run */
+                swept_ = run_;
+                entries_.erase(
+                    std::remove_if(entries_.begin(), entries_.end(),
+                                   [this](const entry &each) { return each.run != run_; }),
+                    entries_.end());
+            }
+            if (entries_.size() >= limit) {
+                return code;
+            }
+            std::int32_t number = thrown + 1 + static_cast<std::int32_t>(count_ % reserved);
+            entries_.push_back({number, code, run_, text, std::current_exception()});
+            ++count_;
+            return number;
+        } catch (...) {
+            return code;
+        }
+    }
+
+    /* False if the code is no text's. */
+    bool find(std::int32_t number, entry &found) const
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        for (auto at = entries_.rbegin(); at != entries_.rend(); ++at) {
+            if (at->number == number) {
+                found = *at;
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /* Before a submission: texts of earlier runs may be dropped from now on. */
+    void begin_run() noexcept
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        ++run_;
+    }
+
+  private:
+    static constexpr std::size_t limit = 1024; /* devices of a runtime: the first failure is among
+                                                  the first so many texts */
+    static constexpr std::uint32_t reserved = (1U << 30) - 1;
+
+    mutable std::mutex mutex_;
+    std::vector<entry> entries_;
+    std::uint32_t count_ = 0;
+    std::uint64_t run_ = 0, swept_ = 0;
+};
+
+/* Calls a body of the host's inside a function of the C interface: no exception leaves. */
+template <class Body> int guarded(failures *texts, const Body &body) noexcept
+{
+    std::int32_t code = thrown;
+    try {
+        return body();
+    } catch (const failure &caught) {
+        code = caught.code();
+        return texts ? texts->note(code, caught.what()) : code;
+    } catch (const std::exception &caught) {
+        return texts ? texts->note(code, caught.what()) : code;
+    } catch (...) {
+        return texts ? texts->note(code, "an exception that is no std::exception") : code;
+    }
+}
+
+/* Error from a record of filch, with the text of the task's exception where there was one. */
+inline error make_error(filch_error details, filch_status status, const char *call,
+                        const failures *texts)
+{
+    failures::entry entry;
+    if (details.text[0] == '\0') { /* a status without details */
+        return error(status, call, filch_status_message(status));
+    }
+    std::string text = details.text;
+    if (texts && details.status == FILCH_TASK_FAILED && texts->find(details.native_code, entry)) {
+        text = std::string(details.label) + " on " + details.device + ": " + entry.text;
+        details.native_code = entry.code;
+        std::snprintf(details.text, sizeof details.text, "%s", text.c_str());
+    } else if (details.status == FILCH_TASK_FAILED && details.native_code == thrown) {
+        text += ", for an exception";
+    }
+    return error(status, details, text, entry.cause);
+}
+
+/* Throws unless a call on a runtime succeeded. */
+inline void check(filch_runtime *runtime, filch_status status, const char *call)
+{
+    if (status == FILCH_OK) {
+        return;
+    }
+    filch_error details = FILCH_ERROR_INIT;
+    if (!runtime || filch_runtime_error(runtime, &details) != FILCH_OK ||
+        details.status != status) {
+        details = FILCH_ERROR_INIT;
+    }
+    throw make_error(details, status, call, nullptr);
+}
+
+} // namespace detail
+
+} // namespace filch
+
+#endif

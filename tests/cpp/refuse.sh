@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# refuse.sh CXX: what the C++ interface must not compile, with the sentence that says why; and that
+# what is right beside it does compile. By the build's compiler, and by Clang where it is installed.
+set -euo pipefail
+cxx=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+compilers=("$cxx")
+for candidate in clang++ clang++-14; do
+    if command -v $candidate >/dev/null; then
+        compilers+=("$candidate")
+        break
+    fi
+done
+count=0
+
+# compile BODY: into $scratch/log; the exit status of each compiler's attempt.
+write()
+{
+    cat >"$scratch/body.cpp" <<END
+#include "filch/filch.hpp"
+template <class T> using view = filch::view<T>;
+void kernel(view<double>, const double &);
+void use(filch::runtime &rt, filch::graph &g, filch::data &x)
+{
+    (void)rt; (void)g; (void)x;
+    $1
+}
+END
+}
+
+accept()
+{
+    write "$1"
+    for compiler in "${compilers[@]}"; do
+        $compiler -std=c++17 -Iinclude -fsyntax-only "$scratch/body.cpp" ||
+            { echo "$compiler refuses: $1"; exit 1; }
+    done
+    count=$((count + 1))
+}
+
+# refuse BODY SENTENCE
+refuse()
+{
+    write "$1"
+    for compiler in "${compilers[@]}"; do
+        if $compiler -std=c++17 -Iinclude -fsyntax-only "$scratch/body.cpp" 2>"$scratch/log"; then
+            echo "$compiler compiles: $1"
+            exit 1
+        fi
+        grep -qF -e "$2" "$scratch/log" ||
+            { cat "$scratch/log"; echo "$compiler does not say: $2"; exit 1; }
+    done
+    count=$((count + 1))
+}
+
+accept 'g.add("a", [](view<const double>) {}, filch::read(x.tile(0)));'
+refuse 'g.add("a", [](view<double>) {}, filch::read(x.tile(0)));' \
+    'what a task only reads is a parameter view<const T>'
+accept 'g.add("a", [](view<double>) {}, filch::write(x.tile(0)));'
+for mode in write readwrite commute reduce; do
+    refuse "g.add(\"a\", [](view<const double>) {}, filch::$mode(x.tile(0)));" \
+        'what a task writes is a parameter view<T>'
+done
+accept 'g.add("a", [](filch::views<const double>) {}, filch::read(x.tiles()));'
+refuse 'g.add("a", [](filch::views<double>) {}, filch::read(x.tiles()));' \
+    'what a task only reads is a parameter view<const T>'
+refuse 'g.add("a", [](view<const double>) {}, filch::read(x.tiles()));' \
+    'a block of tiles is a parameter views<T>'
+refuse 'g.add("a", [](filch::views<const double>) {}, filch::read(x.tile(0)));' \
+    'a block of tiles is a parameter views<T>'
+refuse 'g.add("a", [](view<const double>) {});' 'a task has one view for every access'
+refuse 'g.add("a", [] {}, filch::read(x));' 'a task has one view for every access'
+refuse 'g.add("a", [](view<const double>) {}, x);' 'behind the function of a task stand accesses'
+refuse 'g.add("a", [](auto) {}, filch::read(x));' "parameters are 'auto'"
+refuse 'g.add("a", [n = 0](view<double>) mutable { ++n; }, filch::write(x));' \
+    "a lambda without 'mutable'"
+refuse 'g.add("a", [](view<double>) { return 1.5; }, filch::write(x));' \
+    'the function of a task returns nothing or an int'
+refuse 'g.add("a", [](view<double>, double) {}, filch::write(x));' 'arguments are captures'
+refuse 'g.add("a", [](view<double>, filch::range) {}, filch::write(x));' \
+    'parameters of a task are context, range, then a view for every access'
+refuse 'g.add("a", [](view<std::string>) {}, filch::write(x));' 'filch copies elements byte by byte'
+refuse 'g.add("a", [](view<float>) {}, filch::scratch<double>(3));' \
+    'scratch<T> is a parameter view<T>'
+refuse 'g.add("a", 3, filch::write(x));' 'is no function'
+
+accept 'rt.batch(9, [](filch::range, view<double>) {}, filch::write(x)).run();'
+refuse '(void)rt.batch(9, [](filch::range, view<double>) {}, filch::read(x));' \
+    'what a task only reads is a parameter view<const T>'
+refuse '(void)rt.batch(9, [](filch::range, view<double>) {}, filch::write(x.tile(0)));' \
+    'accesses of a batch name whole handles'
+refuse 'filch::write(x).halo(1, 1);' 'only a read access has a halo'
+refuse 'filch::write(x).whole();' 'only a read access sees the whole handle'
+
+accept 'g.add(rt.kernel<kernel>("k"), 2.0, filch::write(x));'
+refuse 'g.add(rt.kernel<kernel>("k"), filch::write(x));' 'no matching'
+refuse 'g.add(rt.kernel<kernel>("k"), "two", filch::write(x));' 'no matching'
+refuse 'g.add(rt.kernel<kernel>("k"), 2.0, filch::read(x));' \
+    'what a task only reads is a parameter view<const T>'
+refuse 'filch::graph copy = g;' 'delete'
+refuse 'std::vector<std::string> v; filch::buffer b(v);' 'filch copies elements byte by byte'
+echo "refuse: $count programs, by ${#compilers[@]} compilers"

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks: parameters and captures, kernels, codelets, modes of access, options.
+#include <numeric>
+
+#include "check.hpp"
+
+namespace
+{
+
+struct pair_of {
+    double a, b;
+};
+
+void fill(filch::view<double> x, const pair_of &args)
+{
+    for (double &each : x.column()) {
+        each = args.a + args.b;
+    }
+}
+
+int zero(filch::view<double> x)
+{
+    for (double &each : x.column()) {
+        each = 0;
+    }
+    return 0;
+}
+
+void plus(filch::view<double> into, filch::view<const double> from) noexcept
+{
+    for (std::uint64_t i = 0; i < into.rows; ++i) {
+        into[i] += from[i];
+    }
+}
+
+void test_parameters(filch::runtime &runtime)
+{
+    std::vector<double> values(12);
+    std::iota(values.begin(), values.end(), 0.0);
+    filch::data x = runtime.data(filch::buffer(values.data(), 4, 3).tiles(2, 2));
+    std::vector<float> results(4, 0);
+    filch::data y = runtime.data(results);
+    const std::vector<int> constants = {1, 2};
+    filch::data z = runtime.data(constants);
+    filch::graph g = runtime.graph();
+    std::uint32_t team = 0;
+    /* Everything at once: context, tiles before and behind a block, scratch, captures of each kind.
+     */
+    const std::string name = "a capture with a destructor, too long for a small string";
+    g.add(
+        filch::task("all").label("label").work(7),
+        [&team, name](filch::context context, const filch::view<float> &out,
+                      filch::views<const double> in, filch::view<const int> constant,
+                      filch::view<double> scratch) {
+            team = context.team();
+            CHECK(context.call().view_count == 1 + 4 + 1 + 1 && name.size() == 56);
+            CHECK(in.size() == 4 && scratch.rows >= 20 && constant[1] == 2);
+            scratch[19] = 0;
+            for (std::size_t k = 0; k < in.size(); ++k) {
+                for (std::uint64_t j = 0; j < in[k].cols; ++j) {
+                    for (double each : in[k].column(j)) {
+                        scratch[19] += each;
+                    }
+                }
+            }
+            CHECK(in[1].row == 2 && in[1].col == 0 && in[2].row == 0 && in[2].col == 2);
+            out[0] = static_cast<float>(scratch[19]);
+        },
+        filch::write(y), filch::read(x.tiles()), filch::read(z), filch::scratch<double>(20));
+    g.run();
+    CHECK(team == 1 && results[0] == 66);
+    /* Several blocks, one of them empty, around a tile. */
+    filch::graph h = runtime.graph();
+    h.add(
+        "blocks",
+        [](filch::views<const double> left, filch::views<const double> none, filch::view<float> out,
+           filch::views<const double> right) {
+            CHECK(left.size() == 2 && none.size() == 0 && right.size() == 1);
+            out[1] = static_cast<float>(left[1](0, 1) + right[0](0, 0));
+        },
+        filch::read(x.tiles(0, 2, 0, 1)), filch::read(x.tiles(1, 1)), filch::write(y),
+        filch::read(x.tiles(1, 2, 1, 2)));
+    h.run();
+    CHECK(results[1] == 6 + 10);
+    thrown_by(FILCH_INVALID_ARGUMENT, [&] {
+        g.add(
+            "many", [](filch::view<double>) {}, filch::readwrite(x)); /* has four tiles */
+    });
+}
+
+void test_kernels(filch::runtime &runtime)
+{
+    std::vector<double> values(6, 1);
+    filch::data x = runtime.data(filch::buffer(values).tiles(3));
+    auto fills = runtime.kernel<fill>("fill");
+    auto adds = runtime.kernel<plus>("plus");
+    static_assert(std::is_same_v<decltype(fills)::arguments, pair_of>);
+    static_assert(std::is_void_v<decltype(adds)::arguments>);
+    filch::graph g = runtime.graph();
+    g.add(fills.label("first"), {2, 3}, filch::write(x.tile(0)));
+    g.add(adds, filch::readwrite(x.tile(1)), filch::read(x.tile(0)));
+    g.run();
+    CHECK(values[0] == 5 && values[5] == 6);
+
+    /* A built-in kernel: C := 2 A B' + 0 C, of 3 × 1 tiles. */
+    std::vector<double> product(9, -1);
+    filch::data c = runtime.data(filch::buffer(product.data(), 3, 3));
+    const filch::codelet gemm = runtime.builtin("gemm_f64");
+    filch::graph h = runtime.graph();
+    h.add(gemm, filch_gemm_args{2, 0, false, true}, filch::read(x.tile(0)), filch::read(x.tile(1)),
+          filch::write(c));
+    h.run();
+    CHECK(product[0] == 60 && product[8] == 60);
+    thrown_by(FILCH_INVALID_ARGUMENT, [&] { h.add(gemm, 1.0, filch::write(c)); });
+    thrown_by(FILCH_INVALID_ARGUMENT, [&] { h.add(gemm, filch::write(c)); });
+}
+
+void test_modes(filch::runtime &runtime)
+{
+    std::vector<double> sums(2, 1), more(2, 0);
+    filch::data total = runtime.data(sums), turns = runtime.data(more);
+    auto neutral = runtime.kernel<zero>("zero");
+    auto addition = runtime.kernel<plus>("plus");
+    total.reduction(neutral, addition);
+    filch::graph g = runtime.graph();
+    for (int k = 1; k <= 40; ++k) {
+        g.add(
+            "reduce",
+            [k](filch::view<double> x) {
+                x[0] += k;
+                x[1] -= k;
+            },
+            filch::reduce(total.tile(0)));
+        g.add(
+            "commute", [k](filch::view<double> x) { x[0] += k; }, filch::commute(turns.tile(0)));
+    }
+    g.run();
+    CHECK(sums[0] == 821 && sums[1] == -819 && more[0] == 820);
+    thrown_by(FILCH_WRONG_STATE, [&] {
+        filch::graph h = runtime.graph();
+        h.add(
+            "reduce", [](filch::view<double>) {}, filch::reduce(turns.tile(0)));
+    });
+}
+
+void test_options(filch::runtime &runtime)
+{
+    std::vector<double> values(1000, 1);
+    filch::data x = runtime.data(values);
+    filch::data halves = x.partition(500);
+    CHECK(halves.tile_rows() == 2);
+    filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
+    desc.priorities = FILCH_PRIORITIES_CALLER;
+    filch::graph g = runtime.graph(desc);
+    std::atomic<std::uint64_t> items{0};
+    filch_task first = g.add(
+        filch::task("divisible").items(1000, 10).priority(2).affinity(0),
+        [&items](filch::range r, filch::view<double> v) {
+            items += r.size();
+            for (std::uint64_t i = r.lo; i < r.hi; ++i) {
+                v[i] += 1;
+            }
+        },
+        filch::readwrite(x));
+    g.partition(x, halves);
+    for (std::uint32_t i = 0; i < 2; ++i) {
+        g.add(
+            "half", [](filch::view<double> v) { v[0] = -1; }, filch::readwrite(halves.tile(i)));
+    }
+    g.unpartition(x, halves);
+    filch_task last = g.add("none", [] {});
+    g.edge(first, last);
+    g.seal();
+    g.run();
+    CHECK(items == 1000 && values[0] == -1 && values[500] == -1 && values[999] == 2);
+    thrown_by(FILCH_WRONG_STATE, [&] { g.add("late", [] {}); });
+    filch::graph circle = runtime.graph();
+    first = circle.add("a", [] {});
+    last = circle.add("b", [] {});
+    circle.edge(first, last);
+    circle.edge(last, first);
+    thrown_by(FILCH_CYCLE, [&] { circle.run(); });
+}
+
+/* An open graph whose tasks add the rest: the sum 1 + … + n by halves. */
+void spread(const filch::graph &g, std::atomic<int> &left, std::atomic<std::uint64_t> &sum,
+            std::uint64_t lo, std::uint64_t hi)
+{
+    if (hi - lo == 1) {
+        sum += lo;
+    } else {
+        for (std::uint64_t at : {lo, lo + (hi - lo) / 2}) {
+            std::uint64_t end = at == lo ? lo + (hi - lo) / 2 : hi;
+            left.fetch_add(1);
+            auto kept = std::make_shared<std::uint64_t>(at); /* a capture to be destroyed */
+            g.add("spread", [&g, &left, &sum, kept, end] { spread(g, left, sum, *kept, end); });
+        }
+    }
+    if (left.fetch_sub(1) == 1) {
+        g.close();
+    }
+}
+
+void test_open(filch::runtime &runtime)
+{
+    std::atomic<int> left{1};
+    std::atomic<std::uint64_t> sum{0};
+    filch::graph g = runtime.open_graph();
+    thrown_by(FILCH_WRONG_STATE, [&] { g.add("early", [] {}); });
+    filch::job job = g.submit();
+    g.add("spread", [&] { spread(g, left, sum, 1, 501); });
+    job.wait();
+    CHECK(sum == 500 * 501 / 2);
+    thrown_by(FILCH_WRONG_STATE, [&] { g.close(); });
+}
+
+/* Captures of an open graph's tasks are destroyed as the tasks end. */
+void test_open_captures(filch::runtime &runtime)
+{
+    std::atomic<int> live{0};
+    std::vector<double> values(1, 0);
+    filch::data x = runtime.data(values);
+    const counted token(live);
+    filch::graph g = runtime.open_graph();
+    filch::job job = g.submit();
+    for (int k = 0; k < 100; ++k) {
+        g.add(
+            "count", [token](filch::view<double> v) { v[0] += 1; }, filch::readwrite(x));
+    }
+    door end;
+    g.add(
+        "end", [&end](filch::view<double>) { end.pass(); }, filch::readwrite(x));
+    end.await(1);
+    CHECK(live == 1 && values[0] == 100); /* and the graph still runs */
+    end.open();
+    g.close();
+    job.wait();
+}
+
+} // namespace
+
+int main()
+{
+    filch::runtime runtime("host:2");
+    test_parameters(runtime);
+    test_kernels(runtime);
+    test_modes(runtime);
+    test_options(runtime);
+    test_open(runtime);
+    test_open_captures(runtime);
+    std::printf("tasks: parameters, kernels, modes, options, open graphs\n");
+    return 0;
+}
