@@ -166,6 +166,14 @@ static void note_fetched(fl_worker *w)
     }
 }
 
+bool fl_fetch_is_coming(const fl_worker *w)
+{
+    const fl_offload *offload = w->offload;
+    const fl_lane_ops *lane = w->device->backend->lane;
+    return offload != NULL && (!lane->is_past(w->device, offload->fetched[0]) ||
+                               !lane->is_past(w->device, offload->fetched[1]));
+}
+
 fl_marker fl_fetch_arriving(const fl_worker *w)
 {
     const fl_waits *waits = &w->offload->waits;

@@ -14,6 +14,10 @@ bool fl_operands_list(fl_worker *worker, const fl_item *item);
 bool fl_fetch_operands(fl_worker *worker, const fl_item *item);
 /* Starts to bring the operands of a later task, and unpins them. False: not possible now. */
 bool fl_fetch_ahead(fl_worker *worker, fl_task *task, bool is_claimed);
+/* Tells whether a tile fetched ahead is on the way. The worker then keeps the task: memory of the
+ * host may return to the caller at the job's end, and a second device would write the tile in its
+ * own memory while the copy reads. */
+bool fl_fetch_is_coming(const fl_worker *worker);
 /* A copy to the worker's device that the item fetched last waits for; 0: none is known. */
 fl_marker fl_fetch_arriving(const fl_worker *worker);
 /* Undoes a fetch whose item was not launched: nothing is under way or reserved any more. Blocks. */

@@ -5,6 +5,7 @@
 #include "sched/decide/place.h"
 #include "sched/decide/placement.h"
 #include "sched/decide/slow.h"
+#include "sched/execute/fetch.h"
 #include "sched/execute/placed.h"
 #include "sched/execute/shared_queue.h"
 #include "sched/model/cost.h"
@@ -88,19 +89,12 @@ bool fl_give_slow(fl_worker *w, fl_task *task)
     return true;
 }
 
-/* Tells whether no tile fetched ahead is on the way from memory of the host. The memory may return
- * to the caller at the job's end, so the fetching worker has to wait for the copy. */
-static bool is_free(const fl_worker *w)
-{
-    return w->device->backend->lane->is_past(w->device, w->offload->fetched[0]);
-}
-
 bool fl_give_picked(fl_worker *w, const fl_item *item)
 {
     fl_task *task = item->task;
     fl_worker *receiver = NULL;
     if (task == NULL || item->skip || item->is_ahead || task->moves != 0 || task->has_items ||
-        !is_free(w) || (receiver = receiver_of(w, task)) == NULL) {
+        fl_fetch_is_coming(w) || (receiver = receiver_of(w, task)) == NULL) {
         return false;
     }
     /* The job may be over as soon as a second worker has the task. */

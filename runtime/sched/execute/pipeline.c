@@ -517,7 +517,7 @@ static bool leave_stalled(fl_worker *w)
     fl_task *task = item->task;
     if (item->is_graph ||
         (task == NULL ? !fl_pieces_return(w, item)
-                      : fl_task_is_own(task) ||
+                      : fl_task_is_own(task) || fl_fetch_is_coming(w) ||
                             (item->is_ahead && fl_lookahead_look(task) != FL_LOOKAHEAD_OVER) ||
                             !fl_offline_give(w, task))) {
         return false;

@@ -328,8 +328,10 @@ static bool is_fetched(fl_worker *w)
     fl_offload *offload = w->offload;
     bool all = true;
     for (int from = 0; from < 2 && offload != NULL && !w->device->is_synchronous; ++from) {
+        /* Asks the driver: no item in flight does. A lost device reads nothing. */
         if (offload->fetched[from] != 0 &&
-            !w->device->backend->lane->is_past(w->device, offload->fetched[from])) {
+            w->device->backend->lane->reached(w->device, offload->fetched[from], NULL) ==
+                FILCH_NOT_READY) {
             all = false;
         } else {
             offload->fetched[from] = 0;

@@ -4,6 +4,7 @@
 #include "sched/execute/window.h"
 
 #include "sched/decide/locality.h"
+#include "sched/execute/fetch.h"
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
@@ -91,13 +92,13 @@ static int next_level(const fl_worker *w)
 }
 
 /* Returns kept tasks to the queues visible to other workers, except for a few. The worker keeps
- * claimed tasks, and tasks with tiles fetched ahead. A copy may be on the way from memory returning
- * to the caller at the job's end; the worker then has to wait for the copy, and keeps the task. */
+ * claimed tasks, a few tasks with tiles fetched ahead, and every such task while a tile is on the
+ * way. */
 static void give_back(fl_worker *w)
 {
     fl_offload *offload = w->offload;
     uint32_t kept = 0, left = offload->window_count;
-    bool is_coming = !w->device->backend->lane->is_past(w->device, offload->fetched[0]);
+    bool is_coming = fl_fetch_is_coming(w);
     for (uint32_t i = 0; i < offload->window_count; ++i, --left) {
         fl_local_task *near = &offload->window[i];
         bool is_bound =
