@@ -213,6 +213,12 @@ const char *bench_offload_text(const bench_offload *o, char *text, size_t size)
     return text;
 }
 
+void bench_offload_explain(const void *state, filch_error *error)
+{
+    (void)state;
+    (void)fl_vendor_explain(error->native_code, error);
+}
+
 double bench_offload_vendor_s(const bench_offload *o)
 {
     return o->vendor ? fl_vendor_seconds(o->vendor) : 0;

@@ -73,6 +73,9 @@ int bench_offload_copy_on_host(const filch_call *call);
 /* What computes on the GPUs: "", ", cuBLAS 13.1.0", ", filch's kernels". */
 const char *bench_offload_text(const bench_offload *offload, char *text, size_t size);
 
+/* Of a workload: explain, a failure of the vendor's libraries. */
+void bench_offload_explain(const void *state, filch_error *error);
+
 /* Seconds that the vendor's libraries took to be ready. */
 double bench_offload_vendor_s(const bench_offload *offload);
 

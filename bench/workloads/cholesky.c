@@ -12,12 +12,9 @@
  *
  * A kernel cannot fail its task: on GPUs the diagonal tiles' factorizations leave what they found
  * in a handle of their own, which is looked at after the job. */
-#include "offload/offload.h"
 #include "problems/dense.h"
-#include "problems/matrix_market.h"
-#include "problems/tiles.h"
 #include "support/fail.h"
-#include "workloads/workload.h"
+#include "workloads/square.h"
 
 #include "filch/kernels.h"
 
@@ -26,8 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_N 4096
-#define DEFAULT_TILE 256
 /* Smaller tiles are solved for as fast as they are multiplied, launches included, or the inverse
  * takes as long; larger ones are too few. */
 #define INVERTED_LEAST 512
@@ -38,9 +33,6 @@
 #define WHOLE_MOST 8192
 /* Of scratch, for a tile that is factored alone (filch/kernels.h). */
 #define SCRATCH_COLS 64
-/* LAPACK's 32-bit integers, and the tasks that fit in a usual memory. */
-#define N_MAX 1000000
-#define TASKS_MAX 2e7
 /* Nine unit roundoffs: 1e-15 in double precision, about 5.4e-7 in single. A backward stable solver
  * stays within a modest multiple of the roundoff whatever the matrix (dense.h), so the same
  * multiple holds in both; in single, one roundoff of it is the input's, which is checked as it was
@@ -55,23 +47,7 @@ enum kernel { POTRF, TRSM, SYRK, GEMM, MULTIPLY, COPY };
 enum handle { MATRIX, PIVOTS, INPUT, INVERSES };
 
 typedef struct cholesky {
-    size_t n;
-    size_t tile;
-    const bench_kernels *kernels; /* of the input, the factor and theirs */
-    double *a;                    /* the matrix, full and symmetric */
-    void *input;                  /* what is factored: a, or in single precision its rounded copy */
-    void *factor;                 /* filch's result */
-    void *theirs;                 /* the peer's; null: there is none */
-    bool from_file;
-    bool is_idle; /* simulated: bodies compute nothing */
-    bool is_resident;
-    bool has_tile; /* given or chosen */
-    /* Devices that tiles are dealt to in turn, along each row and each column, so that at every
-     * step all of them have as much to do; 0: filch's own partition, by columns, of which those on
-     * the left are done first. */
-    uint32_t dealt;
-    bench_peer_work work;
-    bench_offload offload;
+    bench_square square; /* the first member */
     /* With GPUs: rows of pivots that are not positive, from 1, or 0. cuSOLVER has one a diagonal
      * tile, whose rows it counts; filch's kernels count those of the whole matrix, and have one
      * number, or where they invert a state a diagonal tile that begins with it. */
@@ -202,73 +178,13 @@ static double work_gemm(const filch_call *call)
     return bench_flops_gemm((double)c->rows, (double)c->cols, (double)call->views[0].cols);
 }
 
-static filch_status check_size(size_t n, size_t tile, filch_error *error)
-{
-    if (n > N_MAX)
-        return bench_fail(error, FILCH_TOO_LARGE, "--n", 0, "%zu is above %d", n, N_MAX);
-    if (tile > n)
-        return bench_fail(error, FILCH_INVALID_ARGUMENT, "--tile", 0,
-                          "%zu is larger than the matrix, whose order is %zu", tile, n);
-    if (tile == 0)
-        return FILCH_OK;
-    double tiles = ceil((double)n / (double)tile);
-    if (tiles * (tiles + 1) * (tiles + 2) / 6 > TASKS_MAX)
-        return bench_fail(error, FILCH_TOO_LARGE, "--tile", 0,
-                          "%zu is too small: order %zu makes %.3g tasks of it, above %.3g", tile, n,
-                          tiles * (tiles + 1) * (tiles + 2) / 6, TASKS_MAX);
-    return FILCH_OK;
-}
-
-static filch_status read_matrix(cholesky *c, const bench_options *options, filch_error *error)
-{
-    bench_matrix matrix;
-    filch_status status =
-        bench_matrix_read(options->matrix, BENCH_MATRIX_SYMMETRIC, 0, error, &matrix);
-    if (status != FILCH_OK)
-        return status;
-    c->n = matrix.rows;
-    c->a = matrix.values;
-    c->from_file = true;
-    return FILCH_OK;
-}
-
 static void teardown(void *state)
 {
     cholesky *c = state;
-    bench_offload_close(&c->offload);
+    bench_square_close(&c->square);
     free(c->pivots);
     free(c->inverses);
-    if (c->input != c->a)
-        free(c->input);
-    free(c->a);
-    free(c->factor);
-    free(c->theirs);
     free(c);
-}
-
-/* A matrix generated in place of one from a file. */
-static filch_status make_matrix(cholesky *c, uint64_t seed, filch_error *error)
-{
-    void *a = NULL;
-    filch_status status = bench_squares_alloc(c->n, 1, sizeof *c->a, "--n", error, &a);
-    c->a = a;
-    if (status == FILCH_OK)
-        bench_dense_fill_spd(c->n, c->n, c->a, seed ? seed : 1);
-    return status;
-}
-
-static filch_status make_input(cholesky *c, filch_error *error)
-{
-    c->input = c->a;
-    if (c->kernels == &bench_kernels_double)
-        return FILCH_OK;
-    void *rounded = NULL;
-    filch_status status = bench_squares_alloc(c->n, 1, c->kernels->element, "--n", error, &rounded);
-    c->input = rounded;
-    if (status == FILCH_OK && !c->kernels->round(c->n * c->n, c->a, rounded))
-        return bench_fail(error, FILCH_DATA, "--precision", 0,
-                          "the matrix has an element beyond the range of single precision");
-    return status;
 }
 
 static filch_status setup(const bench_options *options, filch_error *error, void **state)
@@ -276,28 +192,13 @@ static filch_status setup(const bench_options *options, filch_error *error, void
     cholesky *c = calloc(1, sizeof *c);
     if (!c)
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "cholesky", 0, "no memory");
-    filch_status status = FILCH_OK;
-    c->n = options->n ? options->n : DEFAULT_N;
-    c->kernels = options->precision == BENCH_SINGLE ? &bench_kernels_single : &bench_kernels_double;
-    if (options->matrix)
-        status = read_matrix(c, options, error);
+    filch_status status = bench_square_open(&c->square, BENCH_SQUARE_DEFINITE, options, error);
     if (status == FILCH_OK)
-        status = check_size(c->n, options->tile, error);
-    if (status == FILCH_OK && !c->a)
-        status = make_matrix(c, options->seed, error);
-    if (status == FILCH_OK)
-        status = make_input(c, error);
-    if (status == FILCH_OK)
-        status = bench_squares_alloc(c->n, 1, c->kernels->element, "--n", error, &c->factor);
+        status = bench_square_add_result(&c->square, error);
     if (status != FILCH_OK) {
         teardown(c);
         return status;
     }
-    c->tile = options->tile ? options->tile : c->n < DEFAULT_TILE ? c->n : DEFAULT_TILE;
-    c->has_tile = options->tile != 0;
-    c->is_resident = options->resident;
-    c->offload.has_no_vendor = options->own_kernels;
-    c->is_idle = bench_is_simulated(options) && !options->check;
     *state = c;
     return FILCH_OK;
 }
@@ -306,47 +207,32 @@ static void describe(const void *state, bench_problem *problem)
 {
     const cholesky *c = state;
     char by[48];
-    problem->n = c->n;
-    problem->tile = c->tile;
-    problem->vendor_s = bench_offload_vendor_s(&c->offload);
-    problem->work = bench_flops_cholesky((double)c->n);
+    bench_square_describe(&c->square, bench_flops_cholesky((double)c->square.n), problem);
     snprintf(problem->text, sizeof problem->text,
              "Cholesky factorization of a %s of order %zu, factored densely%s, %zu x %zu tiles%s",
-             c->from_file ? "matrix from a file" : "random matrix", c->n,
-             c->kernels == &bench_kernels_single ? " in single precision" : "", c->tile, c->tile,
-             bench_offload_text(&c->offload, by, sizeof by));
+             c->square.is_from_file ? "matrix from a file" : "random matrix", c->square.n,
+             c->square.kernels == &bench_kernels_single ? " in single precision" : "",
+             c->square.tile, c->square.tile, bench_offload_text(&c->square.offload, by, sizeof by));
 }
 
 static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
 {
-    static const size_t candidates[] = {96, 128, 160, 192, 224, 256, 320, 384, 512};
+    static const size_t on_host[] = {96, 128, 160, 192, 224, 256, 320, 384, 512};
     const cholesky *c = state;
-    size_t count = 0;
-    if (c->offload.has_gpus)
-        count = bench_offload_tiles(c->n, tiles_out, capacity);
-    if (c->has_panels && c->n <= WHOLE_MOST && count < capacity)
-        tiles_out[count++] = c->n;
-    if (c->offload.has_gpus)
-        return count;
-    for (size_t k = 0; k < sizeof candidates / sizeof *candidates && count < capacity; k++)
-        if (candidates[k] * 2 <= c->n && check_size(c->n, candidates[k], NULL) == FILCH_OK)
-            tiles_out[count++] = candidates[k];
+    size_t count = bench_square_tiles(&c->square, on_host, sizeof on_host / sizeof *on_host,
+                                      tiles_out, capacity);
+    if (c->has_panels && c->square.n <= WHOLE_MOST && count < capacity)
+        tiles_out[count++] = c->square.n;
     return count;
-}
-
-static void tile_set(void *state, size_t tile)
-{
-    cholesky *c = state;
-    c->tile = tile;
-    c->has_tile = true;
 }
 
 /* Whether diagonal tiles are inverted. */
 static bool inverts(const cholesky *c)
 {
     size_t least = c->has_panels ? INVERTED_LEAST_BY_PANELS : INVERTED_LEAST;
-    bool is_whole = c->has_panels && c->tile == c->n;
-    return c->offload.vendor && (is_whole || (c->tile >= least && c->tile <= INVERTED_MOST));
+    bool is_whole = c->has_panels && c->square.tile == c->square.n;
+    return c->square.offload.vendor &&
+           (is_whole || (c->square.tile >= least && c->square.tile <= INVERTED_MOST));
 }
 
 /* One of the kernels: the vendor's, or filch's own where that is not installed. */
@@ -365,21 +251,21 @@ static filch_status make_codelet(cholesky *c, bench_built *built, enum kernel wh
         [GEMM] = {"gemm", {"gemm_f64", "gemm_f32"}, run_gemm, enqueue_gemm, work_gemm},
         [MULTIPLY] = {"multiply", {NULL, NULL}, run_multiply, enqueue_multiply, work_trsm},
     };
-    const char *name = kernels[which].builtin[c->kernels == &bench_kernels_single];
+    const char *name = kernels[which].builtin[c->square.kernels == &bench_kernels_single];
     const filch_kernel *builtin = name ? filch_kernel_find(name) : NULL;
     const filch_kernel *panels = filch_kernel_find(
-        c->kernels == &bench_kernels_single ? "potrf_trtri_f32" : "potrf_trtri_f64");
+        c->square.kernels == &bench_kernels_single ? "potrf_trtri_f32" : "potrf_trtri_f64");
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
     desc.name = kernels[which].name;
-    desc.host = c->is_idle ? bench_run_nothing : kernels[which].host;
+    desc.host = c->square.is_idle ? bench_run_nothing : kernels[which].host;
     desc.work = kernels[which].work;
     if (which == POTRF && c->has_panels && inverts(c)) {
         desc.cuda = panels->cuda;
         desc.arg_size = panels->arg_size;
-    } else if (bench_offload_enqueue(&c->offload, kernels[which].enqueue, &cuda)) {
+    } else if (bench_offload_enqueue(&c->square.offload, kernels[which].enqueue, &cuda)) {
         desc.cuda = &cuda;
-    } else if (c->offload.has_gpus && builtin) {
+    } else if (c->square.offload.has_gpus && builtin) {
         desc.cuda = builtin->cuda;
         desc.arg_size = builtin->arg_size;
     }
@@ -389,42 +275,28 @@ static filch_status make_codelet(cholesky *c, bench_built *built, enum kernel wh
 static filch_status make_codelets(cholesky *c, bench_built *built)
 {
     filch_status status = FILCH_OK;
-    if (c->offload.vendor)
-        fl_vendor_expect(c->offload.vendor, c->kernels->element, c->tile, inverts(c));
+    if (c->square.offload.vendor)
+        fl_vendor_expect(c->square.offload.vendor, c->square.kernels->element, c->square.tile,
+                         inverts(c));
     for (int k = POTRF; k <= (inverts(c) ? MULTIPLY : GEMM) && status == FILCH_OK; k++)
         status = make_codelet(c, built, (enum kernel)k);
-    if (status == FILCH_OK && c->is_resident) {
-        filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-        filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
-        desc.name = "copy";
-        desc.host = bench_offload_copy_on_host;
-        bench_offload_copy(&c->offload, &cuda);
-        desc.cuda = c->offload.has_gpus ? &cuda : NULL;
-        status = filch_codelet_create(built->runtime, &desc, &built->codelets[COPY]);
-    }
     return status;
 }
 
 /* --- Tasks --- */
 
-/* The device that a tile is dealt to. */
-static uint32_t owner_of(const cholesky *c, size_t i, size_t j)
-{
-    return c->dealt ? (uint32_t)((i + j) % c->dealt) + 1 : FILCH_ANY_DEVICE;
-}
-
 /* What a diagonal tile's factorization writes beside it: no tile is below the last one. */
 static uint32_t add_pivot(const cholesky *c, const bench_built *built, size_t k,
                           filch_access *accesses)
 {
-    bool has_state = c->has_panels && inverts(c), is_shared = !c->offload.vendor;
+    bool has_state = c->has_panels && inverts(c), is_shared = !c->square.offload.vendor;
     uint32_t count = 0;
     accesses[count++] =
         (filch_access){.data = built->data[PIVOTS],
                        .row = is_shared || has_state ? 0 : (uint32_t)k,
                        .col = has_state ? (uint32_t)k : 0,
                        .mode = is_shared || has_state ? FILCH_READWRITE : FILCH_WRITE};
-    if (has_state || (inverts(c) && (k + 1) * c->tile < c->n))
+    if (has_state || (inverts(c) && (k + 1) * c->square.tile < c->square.n))
         accesses[count++] =
             (filch_access){.data = built->data[INVERSES], .col = (uint32_t)k, .mode = FILCH_WRITE};
     return count;
@@ -439,13 +311,14 @@ static filch_status add_multiply(const cholesky *c, const bench_built *built, si
          .row = (uint32_t)i,
          .col = (uint32_t)k,
          .mode = FILCH_READWRITE},
-        {.mode = FILCH_SCRATCH, .bytes = c->tile * c->tile * c->kernels->element},
+        {.mode = FILCH_SCRATCH,
+         .bytes = c->square.tile * c->square.tile * c->square.kernels->element},
     };
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
     desc.codelet = built->codelets[MULTIPLY];
     desc.accesses = accesses;
     desc.access_count = 3;
-    desc.affinity = owner_of(c, i, k);
+    desc.affinity = bench_square_owner(&c->square, i, k);
     return filch_graph_add(built->graph, &desc, NULL);
 }
 
@@ -456,7 +329,7 @@ static filch_status add(const cholesky *c, const bench_built *built, enum kernel
     static const filch_gemm_args gemm_args = {-1, 1, 0, 1};
     static const filch_syrk_args syrk_args = {-1, 1, 0, 0};
     static const filch_potrf_trtri_args panel_args[] = {{0, 0}, {1, 0}}; /* the last, others */
-    bool is_builtin = c->offload.has_gpus && !c->offload.vendor;
+    bool is_builtin = c->square.offload.has_gpus && !c->square.offload.vendor;
     const size_t *written = where[count - 1];
     filch_access accesses[6];
     for (uint32_t k = 0; k < count; k++)
@@ -464,7 +337,7 @@ static filch_status add(const cholesky *c, const bench_built *built, enum kernel
                                      .row = (uint32_t)where[k][0],
                                      .col = (uint32_t)where[k][1],
                                      .mode = k + 1 < count ? FILCH_READ : FILCH_READWRITE};
-    if (kernel == POTRF && c->offload.has_gpus)
+    if (kernel == POTRF && c->square.offload.has_gpus)
         count += add_pivot(c, built, where[0][0], accesses + count);
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
     desc.codelet = built->codelets[kernel];
@@ -473,10 +346,10 @@ static filch_status add(const cholesky *c, const bench_built *built, enum kernel
     if (is_builtin && kernel == SYRK)
         desc.args = &syrk_args;
     if (c->has_panels && inverts(c) && kernel == POTRF)
-        desc.args = &panel_args[(where[0][0] + 1) * c->tile < c->n];
+        desc.args = &panel_args[(where[0][0] + 1) * c->square.tile < c->square.n];
     desc.accesses = accesses;
     desc.access_count = count;
-    desc.affinity = owner_of(c, written[0], written[1]);
+    desc.affinity = bench_square_owner(&c->square, written[0], written[1]);
     return filch_graph_add(built->graph, &desc, NULL);
 }
 
@@ -494,43 +367,7 @@ static filch_status add_step(const cholesky *c, const bench_built *built, size_t
     return status;
 }
 
-/* What copies the lower triangle of the input into the factor, where the devices keep both. */
-static filch_status add_restore(const cholesky *c, bench_built *built, size_t count)
-{
-    filch_status status = filch_graph_create(built->runtime, NULL, &built->restore);
-    for (size_t j = 0; j < count && status == FILCH_OK; j++)
-        for (size_t i = j; i < count && status == FILCH_OK; i++) {
-            const filch_access accesses[] = {{.data = built->data[INPUT],
-                                              .row = (uint32_t)i,
-                                              .col = (uint32_t)j,
-                                              .mode = FILCH_READ},
-                                             {.data = built->data[MATRIX],
-                                              .row = (uint32_t)i,
-                                              .col = (uint32_t)j,
-                                              .mode = FILCH_WRITE}};
-            filch_task_desc desc = FILCH_TASK_DESC_INIT;
-            desc.codelet = built->codelets[COPY];
-            desc.accesses = accesses;
-            desc.access_count = 2;
-            desc.affinity = owner_of(c, i, j);
-            status = filch_graph_add(built->restore, &desc, NULL);
-        }
-    return status;
-}
-
 /* --- Data --- */
-
-static filch_status make_matrix_data(const cholesky *c, bench_built *built, enum handle which)
-{
-    filch_data_desc matrix = FILCH_DATA_DESC_INIT;
-    matrix.ptr = which == INPUT ? c->input : c->factor;
-    matrix.element = c->kernels->element;
-    matrix.rows = matrix.cols = matrix.ld = c->n;
-    matrix.tile_rows = matrix.tile_cols = c->tile;
-    matrix.label = which == INPUT ? "input" : "matrix";
-    matrix.flags = c->is_resident ? FILCH_DATA_MANAGED : 0;
-    return filch_data_create(built->runtime, &matrix, &built->data[which]);
-}
 
 static filch_status make_pivots(cholesky *c, bench_built *built, size_t count)
 {
@@ -539,11 +376,11 @@ static filch_status make_pivots(cholesky *c, bench_built *built, size_t count)
     /* Once for every tile size: other runtimes' handles are of the same memory. States of tiles
      * that are inverted have fewer words than the tiles have rows. */
     if (!c->pivots)
-        c->pivots = calloc(c->n + FILCH_POTRF_TRTRI_STATE(c->n), sizeof *c->pivots);
+        c->pivots = calloc(c->square.n + FILCH_POTRF_TRTRI_STATE(c->square.n), sizeof *c->pivots);
     if (!c->pivots)
         return FILCH_OUT_OF_MEMORY;
     c->pivot_count = count;
-    c->pivot_step = has_state ? FILCH_POTRF_TRTRI_STATE(c->tile) : 1;
+    c->pivot_step = has_state ? FILCH_POTRF_TRTRI_STATE(c->square.tile) : 1;
     desc.ptr = c->pivots;
     desc.element = sizeof *c->pivots;
     desc.rows = has_state ? c->pivot_step : count;
@@ -557,18 +394,18 @@ static filch_status make_pivots(cholesky *c, bench_built *built, size_t count)
 /* A handle that stays on the devices; the host's memory of it is touched by host tasks alone. */
 static filch_status make_inverses(cholesky *c, bench_built *built, size_t count)
 {
-    size_t element = c->kernels->element;
-    size_t most = c->n < INVERTED_MOST ? c->n : INVERTED_MOST;
+    size_t element = c->square.kernels->element;
+    size_t most = c->square.n < INVERTED_MOST ? c->square.n : INVERTED_MOST;
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     /* Once for every tile size: other runtimes' handles are of the same memory. */
     if (!c->inverses)
-        c->inverses = calloc(most * (c->n + most), element);
+        c->inverses = calloc(most * (c->square.n + most), element);
     if (!c->inverses)
         return FILCH_OUT_OF_MEMORY;
     desc.ptr = c->inverses;
     desc.element = element;
-    desc.rows = desc.ld = c->tile;
-    desc.tile_cols = count > 1 || c->n < SCRATCH_COLS ? c->tile : SCRATCH_COLS;
+    desc.rows = desc.ld = c->square.tile;
+    desc.tile_cols = count > 1 || c->square.n < SCRATCH_COLS ? c->square.tile : SCRATCH_COLS;
     desc.cols = count * desc.tile_cols;
     desc.flags = FILCH_DATA_MANAGED;
     desc.label = "inverses";
@@ -577,13 +414,13 @@ static filch_status make_inverses(cholesky *c, bench_built *built, size_t count)
 
 static filch_status make_data(cholesky *c, bench_built *built, size_t count)
 {
-    filch_status status = make_matrix_data(c, built, MATRIX);
-    if (status == FILCH_OK && c->is_resident) {
-        status = make_matrix_data(c, built, INPUT);
+    filch_status status = bench_square_data(&c->square, built, c->square.result, MATRIX);
+    if (status == FILCH_OK && c->square.is_resident) {
+        status = bench_square_data(&c->square, built, c->square.input, INPUT);
         built->result = built->data[MATRIX];
     }
-    if (status == FILCH_OK && c->offload.has_gpus)
-        status = make_pivots(c, built, c->offload.vendor ? count : 1);
+    if (status == FILCH_OK && c->square.offload.has_gpus)
+        status = make_pivots(c, built, c->square.offload.vendor ? count : 1);
     if (status == FILCH_OK && inverts(c))
         status = make_inverses(c, built, count);
     return status;
@@ -592,17 +429,10 @@ static filch_status make_data(cholesky *c, bench_built *built, size_t count)
 static filch_status build(void *state, bench_built *built)
 {
     cholesky *c = state;
-    size_t bytes = c->n * c->n * c->kernels->element;
-    bench_offload_meet(&c->offload, built->runtime);
-    c->dealt = c->is_resident ? bench_offload_alike(built->runtime) : 0;
+    bench_square_meet(&c->square, built->runtime);
     c->has_panels =
-        bench_offload_shares(built->runtime, FILCH_POTRF_TRTRI_SHARED(c->kernels->element));
-    bench_offload_pin(&c->offload, c->factor, bytes);
-    if (c->is_resident)
-        bench_offload_pin(&c->offload, c->input, bytes);
-    if (c->offload.has_gpus && !c->has_tile)
-        c->tile = bench_offload_tile(c->n);
-    size_t count = (c->n + c->tile - 1) / c->tile;
+        bench_offload_shares(built->runtime, FILCH_POTRF_TRTRI_SHARED(c->square.kernels->element));
+    size_t count = (c->square.n + c->square.tile - 1) / c->square.tile;
     filch_status status = make_codelets(c, built);
     if (status == FILCH_OK)
         status = make_data(c, built, count);
@@ -610,16 +440,15 @@ static filch_status build(void *state, bench_built *built)
         status = filch_graph_create(built->runtime, NULL, &built->graph);
     for (size_t k = 0; k < count && status == FILCH_OK; k++)
         status = add_step(c, built, k, count);
-    if (status == FILCH_OK && c->is_resident)
-        status = add_restore(c, built, count);
+    if (status == FILCH_OK && c->square.is_resident)
+        status = bench_square_restore(&c->square, built, INPUT, MATRIX, COPY);
     return status;
 }
 
 static void reset(void *state)
 {
     cholesky *c = state;
-    if (!c->is_idle && !c->is_resident)
-        memcpy(c->factor, c->input, c->n * c->n * c->kernels->element);
+    bench_square_reset(state);
     if (c->pivots)
         memset(c->pivots, 0, c->pivot_count * c->pivot_step * sizeof *c->pivots);
 }
@@ -628,7 +457,8 @@ static filch_status not_positive(const cholesky *c, int32_t row, filch_error *er
 {
     return bench_fail(error, FILCH_DATA, "matrix", 0,
                       "it is not positive definite%s: the pivot in row %d is not positive",
-                      c->kernels == &bench_kernels_single ? " in single precision" : "", row);
+                      c->square.kernels == &bench_kernels_single ? " in single precision" : "",
+                      row);
 }
 
 static filch_status finish(void *state, bench_built *built, filch_error *error)
@@ -638,7 +468,8 @@ static filch_status finish(void *state, bench_built *built, filch_error *error)
     for (size_t k = 0; k < c->pivot_count; k++) {
         int32_t row = c->pivots[k * c->pivot_step];
         if (row != 0)
-            return not_positive(c, c->pivot_step > 1 ? row : row + (int32_t)(k * c->tile), error);
+            return not_positive(c, c->pivot_step > 1 ? row : row + (int32_t)(k * c->square.tile),
+                                error);
     }
     return FILCH_OK;
 }
@@ -649,58 +480,43 @@ static void explain(const void *state, filch_error *error)
     if (code > 0)
         (void)not_positive(state, code, error);
     else
-        (void)fl_vendor_explain(code, error);
+        bench_offload_explain(state, error);
 }
 
 /* Solves A x = b with a factor, in its precision, for the b of the x of all ones. */
 static filch_status solve(const cholesky *c, const void *factor, double *residual,
                           filch_error *error)
 {
-    const bench_kernels *kernels = c->kernels;
-    double *b = calloc(3 * c->n, sizeof *b);
+    const bench_kernels *kernels = c->square.kernels;
+    double *b = calloc(3 * c->square.n, sizeof *b);
     if (!b)
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "check", 0, "no memory for three vectors");
-    double *x = b + c->n;
-    void *solution = x + c->n;
-    bench_dense_row_sums(c->n, c->n, c->a, b);
-    (void)kernels->round(c->n, b, solution);
-    kernels->solve(c->n, factor, c->n, solution);
-    for (size_t k = 0; k < c->n; k++)
+    double *x = b + c->square.n;
+    void *solution = x + c->square.n;
+    bench_dense_row_sums(c->square.n, c->square.n, c->square.a, b);
+    (void)kernels->round(c->square.n, b, solution);
+    kernels->solve(c->square.n, factor, c->square.n, solution);
+    for (size_t k = 0; k < c->square.n; k++)
         x[k] = kernels->get(solution, k);
-    *residual = bench_backward_error(c->n, c->n, c->a, x, b);
-    free(b);
-    if (*residual < 0)
-        return bench_fail(error, FILCH_OUT_OF_MEMORY, "check", 0, "no memory for the residual");
     double most = BACKWARD_ERROR_ROUNDOFFS * kernels->unit;
-    if (!c->from_file)
-        most *= fmax(1, sqrt((double)c->n / BACKWARD_ERROR_ORDER));
-    if (!(*residual <= most))
-        return bench_fail(error, FILCH_DATA, "check", 0, "backward error %.3g is above %.3g",
-                          *residual, most);
-    return FILCH_OK;
+    if (!c->square.is_from_file)
+        most *= fmax(1, sqrt((double)c->square.n / BACKWARD_ERROR_ORDER));
+    filch_status status = bench_square_solves(&c->square, x, b, most, residual, error);
+    free(b);
+    return status;
 }
 
 static filch_status check(void *state, double *residual, filch_error *error)
 {
     const cholesky *c = state;
-    return solve(c, c->factor, residual, error);
+    return solve(c, c->square.result, residual, error);
 }
 
 static filch_status peer(void *state, unsigned workers, filch_error *error, bench_peer_work **work)
 {
     cholesky *c = state;
-    filch_status status = c->theirs ? FILCH_OK
-                                    : bench_squares_alloc(c->n, 1, c->kernels->element, "--versus",
-                                                          error, &c->theirs);
-    c->work = (bench_peer_work){.kind = BENCH_PEER_CHOLESKY,
-                                .workers = workers,
-                                .n = c->n,
-                                .tile = c->tile,
-                                .kernels = c->kernels,
-                                .a = c->input,
-                                .c = c->theirs,
-                                .is_resident = c->is_resident};
-    *work = &c->work;
+    filch_status status = bench_square_add_theirs(&c->square, error);
+    *work = bench_square_work(&c->square, BENCH_PEER_CHOLESKY, workers);
     return status;
 }
 
@@ -710,8 +526,8 @@ static filch_status agree(void *state, filch_error *error)
 {
     const cholesky *c = state;
     double ours, theirs;
-    filch_status status = solve(c, c->factor, &ours, error);
-    return status == FILCH_OK ? solve(c, c->theirs, &theirs, error) : status;
+    filch_status status = solve(c, c->square.result, &ours, error);
+    return status == FILCH_OK ? solve(c, c->square.theirs, &theirs, error) : status;
 }
 
 const bench_workload bench_cholesky = {
@@ -722,7 +538,7 @@ const bench_workload bench_cholesky = {
     .teardown = teardown,
     .describe = describe,
     .tiles = tiles,
-    .tile_set = tile_set,
+    .tile_set = bench_square_tile_set,
     .build = build,
     .reset = reset,
     .finish = finish,

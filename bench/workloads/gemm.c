@@ -356,12 +356,6 @@ static filch_status make_codelet(const gemm *g, bench_built *built, bool adds)
     return filch_codelet_create(built->runtime, &desc, &built->codelets[adds]);
 }
 
-static void explain(const void *state, filch_error *error)
-{
-    (void)state;
-    (void)fl_vendor_explain(error->native_code, error);
-}
-
 static void choose_tile(gemm *g)
 {
     double all = 3.0 * (double)g->n * (double)g->n * (double)g->kernels->element;
@@ -544,7 +538,7 @@ const bench_workload bench_gemm = {
     .tiles = tiles,
     .tile_set = tile_set,
     .build = build,
-    .explain = explain,
+    .explain = bench_offload_explain,
     .check = check,
     .peer = peer,
     .agree = agree,

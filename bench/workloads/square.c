@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workloads/square.h"
+
+#include "problems/dense.h"
+#include "problems/matrix_market.h"
+#include "support/fail.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_N 4096
+/* LAPACK's 32-bit integers, and the tasks that fit in a usual memory. */
+#define N_MAX 1000000
+#define TASKS_MAX 2e7
+
+static const size_t host_tiles[] = {[BENCH_SQUARE_COLUMNS] = 128, [BENCH_SQUARE_DEFINITE] = 256};
+/* Columns of a block where there are GPUs. */
+#define GPU_COLUMNS 512
+static const size_t gpu_columns[] = {256, 512, 1024};
+
+FL_DENSE_DECLARE
+static const fl_dense_host host = FL_DENSE_LINKED;
+
+/* --- Input --- */
+
+/* A block column updates each one behind it, a tile each one of the smaller triangle. */
+static double count_tasks(bench_square_kind kind, double blocks)
+{
+    return kind == BENCH_SQUARE_COLUMNS ? blocks * (blocks + 1) / 2
+                                        : blocks * (blocks + 1) * (blocks + 2) / 6;
+}
+
+/* A tile of 0 will be chosen. */
+static filch_status check_size(const bench_square *s, size_t tile, filch_error *error)
+{
+    if (s->n > N_MAX)
+        return bench_fail(error, FILCH_TOO_LARGE, "--n", 0, "%zu is above %d", s->n, N_MAX);
+    if (tile > s->n)
+        return bench_fail(error, FILCH_INVALID_ARGUMENT, "--tile", 0,
+                          "%zu is larger than the matrix, whose order is %zu", tile, s->n);
+    double tasks = tile ? count_tasks(s->kind, ceil((double)s->n / (double)tile)) : 0;
+    if (tasks > TASKS_MAX)
+        return bench_fail(error, FILCH_TOO_LARGE, "--tile", 0,
+                          "%zu is too small: order %zu makes %.3g tasks of it, above %.3g", tile,
+                          s->n, tasks, TASKS_MAX);
+    return FILCH_OK;
+}
+
+static filch_status read_matrix(bench_square *s, const char *path, filch_error *error)
+{
+    bench_matrix matrix;
+    filch_status status = bench_matrix_read(path, BENCH_MATRIX_SYMMETRIC, 0, error, &matrix);
+    if (status != FILCH_OK)
+        return status;
+    s->n = matrix.rows;
+    s->a = matrix.values;
+    s->is_from_file = true;
+    return FILCH_OK;
+}
+
+static filch_status make_matrix(bench_square *s, uint64_t seed, filch_error *error)
+{
+    void *a = NULL;
+    filch_status status = bench_squares_alloc(s->n, 1, sizeof *s->a, "--n", error, &a);
+    s->a = a;
+    if (status != FILCH_OK)
+        return status;
+    if (s->kind == BENCH_SQUARE_DEFINITE)
+        bench_dense_fill_spd(s->n, s->n, s->a, seed ? seed : 1);
+    else
+        bench_dense_fill(s->n, s->n, s->n, s->a, seed ? seed : 1);
+    return FILCH_OK;
+}
+
+static filch_status make_input(bench_square *s, filch_error *error)
+{
+    s->input = s->a;
+    if (s->kernels == &bench_kernels_double)
+        return FILCH_OK;
+    s->input = NULL;
+    filch_status status =
+        bench_squares_alloc(s->n, 1, s->kernels->element, "--n", error, &s->input);
+    if (status == FILCH_OK && !s->kernels->round(s->n * s->n, s->a, s->input))
+        return bench_fail(error, FILCH_DATA, "--precision", 0,
+                          "the matrix has an element beyond the range of single precision");
+    return status;
+}
+
+filch_status bench_square_open(bench_square *s, bench_square_kind kind,
+                               const bench_options *options, filch_error *error)
+{
+    filch_status status = FILCH_OK;
+    s->kind = kind;
+    s->n = options->n ? options->n : DEFAULT_N;
+    s->kernels = options->precision == BENCH_SINGLE ? &bench_kernels_single : &bench_kernels_double;
+    if (options->matrix && kind == BENCH_SQUARE_DEFINITE)
+        status = read_matrix(s, options->matrix, error);
+    if (status == FILCH_OK)
+        status = check_size(s, options->tile, error);
+    if (status == FILCH_OK && !s->a)
+        status = make_matrix(s, options->seed, error);
+    if (status == FILCH_OK)
+        status = make_input(s, error);
+    s->has_tile = options->tile != 0;
+    s->tile = s->has_tile ? options->tile : s->n < host_tiles[kind] ? s->n : host_tiles[kind];
+    s->is_idle = bench_is_simulated(options) && !options->check;
+    s->is_resident = options->resident;
+    s->offload.has_no_vendor = options->own_kernels;
+    return status;
+}
+
+filch_status bench_square_add_result(bench_square *s, filch_error *error)
+{
+    return bench_squares_alloc(s->n, 1, s->kernels->element, "--n", error, &s->result);
+}
+
+void bench_square_close(bench_square *s)
+{
+    bench_offload_close(&s->offload);
+    if (s->input != s->a)
+        free(s->input);
+    free(s->a);
+    free(s->result);
+    free(s->theirs);
+}
+
+/* --- Tiles --- */
+
+void bench_square_describe(const bench_square *s, double work, bench_problem *problem)
+{
+    problem->n = s->n;
+    problem->tile = s->tile;
+    problem->vendor_s = bench_offload_vendor_s(&s->offload);
+    problem->work = work;
+}
+
+size_t bench_square_tiles(const bench_square *s, const size_t *on_host, size_t on_host_count,
+                          size_t *tiles, size_t capacity)
+{
+    if (s->offload.has_gpus && s->kind == BENCH_SQUARE_DEFINITE)
+        return bench_offload_tiles(s->n, tiles, capacity);
+    const size_t *candidates = s->offload.has_gpus ? gpu_columns : on_host;
+    size_t most = s->offload.has_gpus ? sizeof gpu_columns / sizeof *gpu_columns : on_host_count;
+    size_t count = 0;
+    for (size_t k = 0; k < most && count < capacity; k++)
+        if (candidates[k] * 2 <= s->n && check_size(s, candidates[k], NULL) == FILCH_OK)
+            tiles[count++] = candidates[k];
+    return count;
+}
+
+void bench_square_tile_set(void *state, size_t tile)
+{
+    bench_square *s = state;
+    s->tile = tile;
+    s->has_tile = true;
+}
+
+const char *bench_square_way(const void *state, size_t index)
+{
+    static const char *const names[] = {[FL_LU_PANELS_VENDOR] = "with cuSOLVER's panels",
+                                        [FL_LU_PANELS_OWN] = "with filch's panels"};
+    const bench_square *s = state;
+    return s->offload.vendor && index < sizeof names / sizeof *names ? names[index] : NULL;
+}
+
+void bench_square_way_set(void *state, size_t index)
+{
+    bench_square *s = state;
+    s->panels = (fl_lu_panels)index;
+}
+
+/* --- In a runtime --- */
+
+static size_t gpu_tile(const bench_square *s)
+{
+    if (s->kind == BENCH_SQUARE_DEFINITE)
+        return bench_offload_tile(s->n);
+    return s->n < GPU_COLUMNS ? s->n : GPU_COLUMNS;
+}
+
+void bench_square_meet(bench_square *s, filch_runtime *runtime)
+{
+    size_t bytes = s->n * s->n * s->kernels->element;
+    bench_offload_meet(&s->offload, runtime);
+    s->dealt = s->is_resident ? bench_offload_alike(runtime) : 0;
+    if (s->result)
+        bench_offload_pin(&s->offload, s->result, bytes);
+    if (s->is_resident || !s->result)
+        bench_offload_pin(&s->offload, s->input, bytes);
+    if (s->offload.has_gpus && !s->has_tile)
+        s->tile = gpu_tile(s);
+}
+
+uint32_t bench_square_owner(const bench_square *s, size_t i, size_t j)
+{
+    return s->dealt ? (uint32_t)((i + j) % s->dealt) + 1 : FILCH_ANY_DEVICE;
+}
+
+filch_status bench_square_data(const bench_square *s, bench_built *built, void *matrix,
+                               size_t index)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    desc.ptr = matrix;
+    desc.element = s->kernels->element;
+    desc.rows = desc.cols = desc.ld = s->n;
+    desc.tile_rows = s->kind == BENCH_SQUARE_DEFINITE ? s->tile : 0;
+    desc.tile_cols = s->tile;
+    desc.label = s->result && matrix == s->input ? "input" : "matrix";
+    desc.flags = s->is_resident ? FILCH_DATA_MANAGED : 0;
+    return filch_data_create(built->runtime, &desc, &built->data[index]);
+}
+
+static filch_status make_copy(bench_square *s, bench_built *built, size_t copy)
+{
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    desc.name = "copy";
+    desc.host = bench_offload_copy_on_host;
+    bench_offload_copy(&s->offload, &cuda);
+    desc.cuda = s->offload.has_gpus ? &cuda : NULL;
+    return filch_codelet_create(built->runtime, &desc, &built->codelets[copy]);
+}
+
+filch_status bench_square_restore(bench_square *s, bench_built *built, size_t input, size_t result,
+                                  size_t copy)
+{
+    size_t count = (s->n + s->tile - 1) / s->tile;
+    filch_status status = make_copy(s, built, copy);
+    if (status == FILCH_OK)
+        status = filch_graph_create(built->runtime, NULL, &built->restore);
+    for (size_t j = 0; j < count; j++) {
+        bool has_rows = s->kind == BENCH_SQUARE_DEFINITE;
+        for (size_t i = has_rows ? j : 0; i < (has_rows ? count : 1) && status == FILCH_OK; i++) {
+            const filch_access accesses[] = {FILCH_R(built->data[input], i, j),
+                                             FILCH_W(built->data[result], i, j)};
+            filch_task_desc desc = FILCH_TASK_DESC_INIT;
+            desc.codelet = built->codelets[copy];
+            desc.accesses = accesses;
+            desc.access_count = 2;
+            desc.affinity = bench_square_owner(s, i, j);
+            status = filch_graph_add(built->restore, &desc, NULL);
+        }
+    }
+    return status;
+}
+
+fl_columns bench_square_columns(const bench_square *s, filch_data *data)
+{
+    return (fl_columns){
+        .data = data, .rows = s->n, .cols = s->n, .tile = s->tile, .dealt = s->dealt};
+}
+
+filch_status bench_square_dense(const bench_square *s, filch_runtime *runtime, size_t panel_element,
+                                fl_dense **dense)
+{
+    const fl_dense_desc desc = {.runtime = runtime,
+                                .host = &host,
+                                .vendor = s->offload.vendor,
+                                .element = s->kernels->element,
+                                .is_idle = s->is_idle};
+    if (s->offload.vendor)
+        fl_vendor_expect_panel(s->offload.vendor, panel_element, s->n, s->tile);
+    return fl_dense_open(&desc, dense);
+}
+
+void bench_square_reset(void *state)
+{
+    bench_square *s = state;
+    if (!s->is_idle && !s->is_resident)
+        memcpy(s->result, s->input, s->n * s->n * s->kernels->element);
+}
+
+/* --- Results --- */
+
+filch_status bench_square_singular(int32_t row, filch_error *error)
+{
+    return bench_fail(error, FILCH_DATA, "matrix", 0, "it is singular: the pivot in row %d is 0",
+                      row);
+}
+
+filch_status bench_square_accept(double residual, double most, filch_error *error)
+{
+    return residual <= most ? FILCH_OK
+                            : bench_fail(error, FILCH_DATA, "check", 0,
+                                         "backward error %.3g is above %.3g", residual, most);
+}
+
+filch_status bench_square_solves(const bench_square *s, const double *x, const double *b,
+                                 double most, double *residual, filch_error *error)
+{
+    *residual = bench_backward_error(s->n, s->n, s->a, x, b);
+    return *residual < 0
+               ? bench_fail(error, FILCH_OUT_OF_MEMORY, "check", 0, "no memory for the residual")
+               : bench_square_accept(*residual, most, error);
+}
+
+filch_status bench_square_add_theirs(bench_square *s, filch_error *error)
+{
+    return s->theirs
+               ? FILCH_OK
+               : bench_squares_alloc(s->n, 1, s->kernels->element, "--versus", error, &s->theirs);
+}
+
+bench_peer_work *bench_square_work(bench_square *s, bench_peer_kind kind, unsigned workers)
+{
+    s->work = (bench_peer_work){.kind = kind,
+                                .workers = workers,
+                                .n = s->n,
+                                .tile = s->tile,
+                                .kernels = s->kernels,
+                                .a = s->input,
+                                .c = s->theirs,
+                                .is_resident = s->is_resident};
+    return &s->work;
+}
