@@ -63,15 +63,12 @@ typedef struct duplex {
 
 static void duplex_close(duplex *d)
 {
-    const fl_cuda_api *api = bench_gpu_api(&d->gpu);
     if (!d->gpu.context)
         return;
     if (bench_gpu_enter(&d->gpu, NULL) == FILCH_OK) {
         for (size_t k = 0; k < 2; k++) {
-            if (d->streams[k])
-                (void)api->cuStreamDestroy(d->streams[k]);
-            if (d->device[k])
-                (void)api->cuMemFree(d->device[k]);
+            bench_gpu_stream_free(&d->gpu, &d->streams[k]);
+            bench_gpu_free(&d->gpu, &d->device[k]);
         }
         bench_gpu_leave(&d->gpu);
     }
@@ -87,14 +84,10 @@ static filch_status duplex_open(duplex *d, uint32_t ordinal, filch_error *error)
         status = bench_gpu_enter(&d->gpu, error);
     if (status != FILCH_OK)
         return status;
-    const fl_cuda_api *api = bench_gpu_api(&d->gpu);
     for (size_t k = 0; k < 2 && status == FILCH_OK; k++) {
-        status =
-            bench_gpu_check(&d->gpu, api->cuStreamCreate(&d->streams[k], FL_CU_STREAM_NON_BLOCKING),
-                            "cuStreamCreate", error);
+        status = bench_gpu_stream(&d->gpu, &d->streams[k], error);
         if (status == FILCH_OK)
-            status = bench_gpu_check(&d->gpu, api->cuMemAlloc(&d->device[k], DUPLEX_BYTES),
-                                     "cuMemAlloc", error);
+            status = bench_gpu_alloc(&d->gpu, &d->device[k], DUPLEX_BYTES, error);
         if (status == FILCH_OK && !(d->host[k] = bench_gpu_shared_alloc(&d->gpu, DUPLEX_BYTES)))
             status = bench_fail(error, FILCH_OUT_OF_MEMORY, "links", 0, "no page-locked memory");
     }
@@ -104,19 +97,15 @@ static filch_status duplex_open(duplex *d, uint32_t ordinal, filch_error *error)
 
 static filch_status duplex_issue(duplex *d, size_t rounds, filch_error *error)
 {
-    const fl_cuda_api *api = bench_gpu_api(&d->gpu);
     filch_status status = bench_gpu_enter(&d->gpu, error);
     if (status != FILCH_OK)
         return status;
     for (size_t k = 0; k < rounds && status == FILCH_OK; k++) {
-        status = bench_gpu_check(
-            &d->gpu, api->cuMemcpyHtoDAsync(d->device[0], d->host[0], DUPLEX_BYTES, d->streams[0]),
-            "cuMemcpyHtoDAsync", error);
+        status =
+            bench_gpu_send(&d->gpu, d->device[0], d->host[0], DUPLEX_BYTES, d->streams[0], error);
         if (status == FILCH_OK)
-            status = bench_gpu_check(
-                &d->gpu,
-                api->cuMemcpyDtoHAsync(d->host[1], d->device[1], DUPLEX_BYTES, d->streams[1]),
-                "cuMemcpyDtoHAsync", error);
+            status = bench_gpu_fetch(&d->gpu, d->host[1], d->device[1], DUPLEX_BYTES, d->streams[1],
+                                     error);
     }
     bench_gpu_leave(&d->gpu);
     return status;
@@ -128,9 +117,7 @@ static filch_status duplex_wait(duplex *d, filch_error *error)
     if (status != FILCH_OK)
         return status;
     for (size_t k = 0; k < 2 && status == FILCH_OK; k++)
-        status =
-            bench_gpu_check(&d->gpu, bench_gpu_api(&d->gpu)->cuStreamSynchronize(d->streams[k]),
-                            "cuStreamSynchronize", error);
+        status = bench_gpu_wait(&d->gpu, d->streams[k], error);
     bench_gpu_leave(&d->gpu);
     return status;
 }

@@ -20,34 +20,26 @@ filch_status micro_bed_explain(int code, filch_error *error)
 
 filch_status micro_bed_wait(const micro_bed *bed, filch_error *error)
 {
-    return micro_bed_check(bed, bench_gpu_api(&bed->gpu)->cuStreamSynchronize(bed->stream),
-                           "cuStreamSynchronize", error);
+    return bench_gpu_wait(&bed->gpu, bed->stream, error);
 }
 
 filch_status micro_bed_alloc(const micro_bed *bed, CUdeviceptr *at, size_t bytes,
                              filch_error *error)
 {
-    return micro_bed_check(bed, bench_gpu_api(&bed->gpu)->cuMemAlloc(at, bytes), "cuMemAlloc",
-                           error);
+    return bench_gpu_alloc(&bed->gpu, at, bytes, error);
 }
 
 void micro_bed_free(const micro_bed *bed, CUdeviceptr *at, size_t count)
 {
-    const fl_cuda_api *api = bench_gpu_api(&bed->gpu);
-    (void)api->cuStreamSynchronize(bed->stream);
-    for (size_t k = 0; k < count; k++) {
-        if (at[k])
-            (void)api->cuMemFree(at[k]);
-        at[k] = 0;
-    }
+    (void)bench_gpu_wait(&bed->gpu, bed->stream, NULL);
+    for (size_t k = 0; k < count; k++)
+        bench_gpu_free(&bed->gpu, &at[k]);
 }
 
 filch_status micro_bed_send(const micro_bed *bed, CUdeviceptr to, const void *from, size_t bytes,
                             filch_error *error)
 {
-    const fl_cuda_api *api = bench_gpu_api(&bed->gpu);
-    filch_status status = micro_bed_check(bed, api->cuMemcpyHtoDAsync(to, from, bytes, bed->stream),
-                                          "cuMemcpyHtoDAsync", error);
+    filch_status status = bench_gpu_send(&bed->gpu, to, from, bytes, bed->stream, error);
     return status == FILCH_OK ? micro_bed_wait(bed, error) : status;
 }
 
@@ -65,8 +57,7 @@ static void leave(micro_bed *bed)
 {
     if (bed->lane)
         fl_vendor_lane_drop(bed->lane);
-    if (bed->stream)
-        (void)bench_gpu_api(&bed->gpu)->cuStreamDestroy(bed->stream);
+    bench_gpu_stream_free(&bed->gpu, &bed->stream);
     fl_vendor_close(bed->vendor);
     bench_gpu_leave(&bed->gpu);
 }
@@ -77,9 +68,7 @@ static filch_status use(micro_bed *bed, bool needs_vendor, micro_bed_body body, 
     filch_status status = bench_gpu_enter(&bed->gpu, error);
     if (status != FILCH_OK)
         return status;
-    status = micro_bed_check(
-        bed, bench_gpu_api(&bed->gpu)->cuStreamCreate(&bed->stream, FL_CU_STREAM_NON_BLOCKING),
-        "cuStreamCreate", error);
+    status = bench_gpu_stream(&bed->gpu, &bed->stream, error);
     if (status == FILCH_OK && needs_vendor)
         status = open_vendor(bed, error);
     if (status == FILCH_OK)

@@ -38,8 +38,7 @@ static filch_status on_gpu(const bed *b, uint32_t gpu, size_t bytes, bool waits,
     filch_status status = bench_gpu_enter(&b->gpus[gpu], error);
     if (status != FILCH_OK)
         return status;
-    status = waits ? bench_gpu_check(&b->gpus[gpu], api->cuStreamSynchronize(b->streams[gpu]),
-                                     "cuStreamSynchronize", error)
+    status = waits ? bench_gpu_wait(&b->gpus[gpu], b->streams[gpu], error)
                    : bench_gpu_check(&b->gpus[gpu],
                                      api->cuMemcpyPeerAsync(b->blocks[gpu], b->gpus[gpu].context,
                                                             b->blocks[0], b->gpus[0].context, bytes,
@@ -187,32 +186,25 @@ static filch_status open_gpu(bed *b, uint32_t k, filch_error *error)
     if (status != FILCH_OK)
         return status;
     api = bench_gpu_api(&b->gpus[k]);
-    status =
-        bench_gpu_check(&b->gpus[k], api->cuMemAlloc(&b->blocks[k], b->bytes), "cuMemAlloc", error);
+    status = bench_gpu_alloc(&b->gpus[k], &b->blocks[k], b->bytes, error);
     if (status == FILCH_OK)
-        status = bench_gpu_check(&b->gpus[k],
-                                 api->cuStreamCreate(&b->streams[k], FL_CU_STREAM_NON_BLOCKING),
-                                 "cuStreamCreate", error);
+        status = bench_gpu_stream(&b->gpus[k], &b->streams[k], error);
     /* Memory that nobody wrote may copy faster than it should. */
     if (status == FILCH_OK)
         status = bench_gpu_check(&b->gpus[k],
                                  api->cuMemsetD8Async(b->blocks[k], 1, b->bytes, b->streams[k]),
                                  "cuMemsetD8Async", error);
     if (status == FILCH_OK)
-        status = bench_gpu_check(&b->gpus[k], api->cuStreamSynchronize(b->streams[k]),
-                                 "cuStreamSynchronize", error);
+        status = bench_gpu_wait(&b->gpus[k], b->streams[k], error);
     bench_gpu_leave(&b->gpus[k]);
     return status;
 }
 
 static void close_gpu(bed *b, uint32_t k)
 {
-    const fl_cuda_api *api = bench_gpu_api(&b->gpus[k]);
     if (b->gpus[k].context && bench_gpu_enter(&b->gpus[k], NULL) == FILCH_OK) {
-        if (b->streams[k])
-            (void)api->cuStreamDestroy(b->streams[k]);
-        if (b->blocks[k])
-            (void)api->cuMemFree(b->blocks[k]);
+        bench_gpu_stream_free(&b->gpus[k], &b->streams[k]);
+        bench_gpu_free(&b->gpus[k], &b->blocks[k]);
         bench_gpu_leave(&b->gpus[k]);
     }
     bench_gpu_close(&b->gpus[k]);

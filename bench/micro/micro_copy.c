@@ -69,8 +69,7 @@ static filch_status raw_round(const bed *b, enum memory memory, enum direction d
         status = bench_gpu_check(&b->gpu, raw_one(b, memory, direction, k * tile, tile), "a copy",
                                  error);
     if (status == FILCH_OK)
-        status = bench_gpu_check(&b->gpu, bench_gpu_api(&b->gpu)->cuStreamSynchronize(b->stream),
-                                 "cuStreamSynchronize", error);
+        status = bench_gpu_wait(&b->gpu, b->stream, error);
     *rate = (double)(tiles * tile) / (bench_now_s() - begin) * 1e-9;
     bench_gpu_leave(&b->gpu);
     return status;
@@ -91,8 +90,7 @@ static filch_status raw_peer_round(const bed *b, size_t tile, double *rate, filc
                                                         b->stream),
                                  "cuMemcpyPeerAsync", error);
     if (status == FILCH_OK)
-        status = bench_gpu_check(&b->gpu, api->cuStreamSynchronize(b->stream),
-                                 "cuStreamSynchronize", error);
+        status = bench_gpu_wait(&b->gpu, b->stream, error);
     *rate = (double)(tiles * tile) / (bench_now_s() - begin) * 1e-9;
     bench_gpu_leave(&b->gpu);
     return status;
@@ -280,20 +278,17 @@ static filch_status take(const bench_gpu *gpu, CUdeviceptr *block, size_t bytes,
     filch_status status = bench_gpu_enter(gpu, error);
     if (status != FILCH_OK)
         return status;
-    status =
-        bench_gpu_check(gpu, bench_gpu_api(gpu)->cuMemAlloc(block, bytes), "cuMemAlloc", error);
+    status = bench_gpu_alloc(gpu, block, bytes, error);
     bench_gpu_leave(gpu);
     return status;
 }
 
-static void give(const bench_gpu *gpu, CUdeviceptr block, CUstream stream)
+static void give(const bench_gpu *gpu, CUdeviceptr *block, CUstream *stream)
 {
     if (!gpu->context || bench_gpu_enter(gpu, NULL) != FILCH_OK)
         return;
-    if (block)
-        (void)bench_gpu_api(gpu)->cuMemFree(block);
-    if (stream)
-        (void)bench_gpu_api(gpu)->cuStreamDestroy(stream);
+    bench_gpu_free(gpu, block);
+    bench_gpu_stream_free(gpu, stream);
     bench_gpu_leave(gpu);
 }
 
@@ -301,8 +296,8 @@ static void close_bed(bed *b)
 {
     if (b->runtime)
         (void)filch_runtime_abort(b->runtime);
-    give(&b->gpu, b->device, b->stream);
-    give(&b->other, b->beside, NULL);
+    give(&b->gpu, &b->device, &b->stream);
+    give(&b->other, &b->beside, &(CUstream){NULL});
     if (b->gpu.context)
         bench_gpu_shared_free(&b->gpu, b->host[PINNED]);
     free(b->host[PAGEABLE]);
@@ -323,9 +318,7 @@ static filch_status open_raw(bed *b, filch_error *error)
         status = bench_gpu_enter(&b->gpu, error);
     if (status != FILCH_OK)
         return status;
-    status = bench_gpu_check(
-        &b->gpu, bench_gpu_api(&b->gpu)->cuStreamCreate(&b->stream, FL_CU_STREAM_NON_BLOCKING),
-        "cuStreamCreate", error);
+    status = bench_gpu_stream(&b->gpu, &b->stream, error);
     bench_gpu_leave(&b->gpu);
     b->host[PINNED] = bench_gpu_shared_alloc(&b->gpu, b->bytes);
     b->host[PAGEABLE] = malloc(b->bytes);

@@ -298,9 +298,7 @@ static filch_status time_case(const launches *l, const launch_case *c, const mad
         status = put(l, c, m, error);
     double issued = bench_now_s();
     if (status == FILCH_OK)
-        status = micro_bed_check(l->bed,
-                                 bench_gpu_api(&l->bed->gpu)->cuStreamSynchronize(l->bed->stream),
-                                 "cuStreamSynchronize", error);
+        status = micro_bed_wait(l->bed, error);
     f->all[round] = (bench_now_s() - begin) / kernels;
     f->host[round] = (issued - begin) / kernels;
     return status;
@@ -324,14 +322,16 @@ static void report(const launches *l, const launch_case *c, figures *f)
 static filch_status use_streams(launches *l, filch_error *error)
 {
     const fl_cuda_api *api = bench_gpu_api(&l->bed->gpu);
-    CUresult result = FL_CUDA_SUCCESS;
-    for (size_t k = 0; k < OTHERS && result == FL_CUDA_SUCCESS; k++) {
-        result = api->cuStreamCreate(&l->others[k], FL_CU_STREAM_NON_BLOCKING);
-        if (result == FL_CUDA_SUCCESS)
-            result = api->cuLaunchKernel(l->functions[FULL][NONE], 1, 1, 1, 1, 1, 1, 0,
-                                         l->others[k], NULL, NULL);
+    filch_status status = FILCH_OK;
+    for (size_t k = 0; k < OTHERS && status == FILCH_OK; k++) {
+        status = bench_gpu_stream(&l->bed->gpu, &l->others[k], error);
+        if (status == FILCH_OK)
+            status = micro_bed_check(l->bed,
+                                     api->cuLaunchKernel(l->functions[FULL][NONE], 1, 1, 1, 1, 1, 1,
+                                                         0, l->others[k], NULL, NULL),
+                                     "cuLaunchKernel", error);
     }
-    return micro_bed_check(l->bed, result, "cuStreamCreate", error);
+    return status;
 }
 
 /* A graph that this driver refuses is left out. */
@@ -420,8 +420,7 @@ static void unload(launches *l)
         if (l->modules[k])
             (void)api->cuModuleUnload(l->modules[k]);
     for (size_t k = 0; k < OTHERS; k++)
-        if (l->others[k])
-            (void)api->cuStreamDestroy(l->others[k]);
+        bench_gpu_stream_free(&l->bed->gpu, &l->others[k]);
 }
 
 static filch_status measure_all(micro_bed *bed, void *argument, filch_error *error)

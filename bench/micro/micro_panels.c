@@ -112,11 +112,8 @@ static void multiply(size_t n, const double *t, const double *x, double *y)
 /* Brings a tile home. */
 static filch_status fetch(const panels *p, enum tile which, double *to, filch_error *error)
 {
-    filch_status status = micro_bed_check(
-        p->bed,
-        bench_gpu_api(&p->bed->gpu)
-            ->cuMemcpyDtoHAsync(to, p->tiles[which], p->n * p->n * sizeof(double), p->bed->stream),
-        "cuMemcpyDtoHAsync", error);
+    filch_status status = bench_gpu_fetch(&p->bed->gpu, to, p->tiles[which],
+                                          p->n * p->n * sizeof(double), p->bed->stream, error);
     return status == FILCH_OK ? micro_bed_wait(p->bed, error) : status;
 }
 

@@ -94,6 +94,60 @@ void bench_gpu_leave(const bench_gpu *gpu)
     (void)bench_gpu_api(gpu)->cuCtxPopCurrent(&popped);
 }
 
+filch_status bench_gpu_stream(const bench_gpu *gpu, CUstream *stream, filch_error *error)
+{
+    return bench_gpu_check(gpu,
+                           bench_gpu_api(gpu)->cuStreamCreate(stream, FL_CU_STREAM_NON_BLOCKING),
+                           "cuStreamCreate", error);
+}
+
+filch_status bench_gpu_wait(const bench_gpu *gpu, CUstream stream, filch_error *error)
+{
+    return bench_gpu_check(gpu, bench_gpu_api(gpu)->cuStreamSynchronize(stream),
+                           "cuStreamSynchronize", error);
+}
+
+filch_status bench_gpu_alloc(const bench_gpu *gpu, CUdeviceptr *block, size_t bytes,
+                             filch_error *error)
+{
+    return bench_gpu_check(gpu, bench_gpu_api(gpu)->cuMemAlloc(block, bytes), "cuMemAlloc", error);
+}
+
+void bench_gpu_free(const bench_gpu *gpu, CUdeviceptr *block)
+{
+    if (*block)
+        (void)bench_gpu_api(gpu)->cuMemFree(*block);
+    *block = 0;
+}
+
+void bench_gpu_stream_free(const bench_gpu *gpu, CUstream *stream)
+{
+    if (*stream)
+        (void)bench_gpu_api(gpu)->cuStreamDestroy(*stream);
+    *stream = NULL;
+}
+
+filch_status bench_gpu_send(const bench_gpu *gpu, CUdeviceptr to, const void *from, size_t bytes,
+                            CUstream stream, filch_error *error)
+{
+    return bench_gpu_check(gpu, bench_gpu_api(gpu)->cuMemcpyHtoDAsync(to, from, bytes, stream),
+                           "cuMemcpyHtoDAsync", error);
+}
+
+filch_status bench_gpu_fetch(const bench_gpu *gpu, void *to, CUdeviceptr from, size_t bytes,
+                             CUstream stream, filch_error *error)
+{
+    return bench_gpu_check(gpu, bench_gpu_api(gpu)->cuMemcpyDtoHAsync(to, from, bytes, stream),
+                           "cuMemcpyDtoHAsync", error);
+}
+
+filch_status bench_gpu_copy(const bench_gpu *gpu, CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                            CUstream stream, filch_error *error)
+{
+    return bench_gpu_check(gpu, bench_gpu_api(gpu)->cuMemcpyDtoDAsync(to, from, bytes, stream),
+                           "cuMemcpyDtoDAsync", error);
+}
+
 bool bench_gpu_pin(const bench_gpu *gpu, void *memory, size_t bytes)
 {
     if (bench_gpu_enter(gpu, NULL) != FILCH_OK)

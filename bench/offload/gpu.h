@@ -52,6 +52,27 @@ filch_status bench_gpu_check(const bench_gpu *gpu, CUresult result, const char *
 filch_status bench_gpu_enter(const bench_gpu *gpu, filch_error *error);
 void bench_gpu_leave(const bench_gpu *gpu);
 
+/* --- With the context current. A failure is that of the driver's call. --- */
+
+/* A stream that waits for no other. */
+filch_status bench_gpu_stream(const bench_gpu *gpu, CUstream *stream, filch_error *error);
+/* Until all that was put on the stream is done. */
+filch_status bench_gpu_wait(const bench_gpu *gpu, CUstream stream, filch_error *error);
+filch_status bench_gpu_alloc(const bench_gpu *gpu, CUdeviceptr *block, size_t bytes,
+                             filch_error *error);
+/* Frees a block and destroys a stream, and makes null of them; what is null is left alone. */
+void bench_gpu_free(const bench_gpu *gpu, CUdeviceptr *block);
+void bench_gpu_stream_free(const bench_gpu *gpu, CUstream *stream);
+/* Copies to the GPU, from it and on it, in the order of the stream; they do not wait. */
+filch_status bench_gpu_send(const bench_gpu *gpu, CUdeviceptr to, const void *from, size_t bytes,
+                            CUstream stream, filch_error *error);
+filch_status bench_gpu_fetch(const bench_gpu *gpu, void *to, CUdeviceptr from, size_t bytes,
+                             CUstream stream, filch_error *error);
+filch_status bench_gpu_copy(const bench_gpu *gpu, CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                            CUstream stream, filch_error *error);
+
+/* --- On any thread --- */
+
 /* Locks the pages of memory for every GPU: copies then run at full speed and beside the host. False
  * where the system does not allow that. Close the GPU after unpin, free the memory after both. */
 bool bench_gpu_pin(const bench_gpu *gpu, void *memory, size_t bytes);

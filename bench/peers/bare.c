@@ -85,9 +85,7 @@ static filch_status load(loop *l, filch_error *error)
         status = bench_gpu_check(&l->gpu, api->cuModuleGetFunction(&l->mark, l->module, "mark"),
                                  "cuModuleGetFunction", error);
     if (status == FILCH_OK)
-        status =
-            bench_gpu_check(&l->gpu, api->cuStreamCreate(&l->stream, FL_CU_STREAM_NON_BLOCKING),
-                            "cuStreamCreate", error);
+        status = bench_gpu_stream(&l->gpu, &l->stream, error);
     return status;
 }
 
@@ -95,10 +93,8 @@ static void loop_close(loop *l)
 {
     const fl_cuda_api *api = bench_gpu_api(&l->gpu);
     if (l->gpu.context && bench_gpu_enter(&l->gpu, NULL) == FILCH_OK) {
-        if (l->marks)
-            (void)api->cuMemFree(l->marks);
-        if (l->stream)
-            (void)api->cuStreamDestroy(l->stream);
+        bench_gpu_free(&l->gpu, &l->marks);
+        bench_gpu_stream_free(&l->gpu, &l->stream);
         if (l->module)
             (void)api->cuModuleUnload(l->module);
         bench_gpu_leave(&l->gpu);
