@@ -3,8 +3,7 @@
  * memory and back, on all GPUs of the run. Its one setting, the side of the blocks that it cuts
  * matrices into, is tried out beforehand. */
 #include "kernels/vendor/library.h"
-#include "offload/gpu.h"
-#include "peers/peer.h"
+#include "peers/one_call.h"
 #include "support/fail.h"
 #include "support/timing.h"
 
@@ -12,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MATRICES 3
 /* A block that takes this much longer than the best so far is not tried again. */
 #define HOPELESS 4.0
 
@@ -35,10 +33,8 @@ enum { OP_N = 0 };
     PRODUCT(X, s, S, float)
 
 typedef struct state {
-    const bench_peer_work *work;
-    bench_gpu gpu; /* the first of the run; all are the library's own matter */
+    bench_one_call one; /* the first member; GPUs beside its own are the library's matter */
     void *handle;
-    void *pinned[MATRICES];
     char setting[32];
     struct {
 #define MEMBER(member, symbol, parameters) int(*member) parameters;
@@ -46,6 +42,10 @@ typedef struct state {
 #undef MEMBER
     } call;
 } state;
+
+#define SYMBOL(member, symbol, parameters) {symbol, offsetof(state, call.member)},
+static const fl_symbol symbols[] = {CALLS(SYMBOL)};
+#undef SYMBOL
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 static bool supports(bench_peer_kind kind)
@@ -53,56 +53,29 @@ static bool supports(bench_peer_kind kind)
     return kind == BENCH_PEER_GEMM;
 }
 
-static void teardown(void *opaque)
+static void stop(void *opaque)
 {
     state *s = opaque;
-    if (s->handle && bench_gpu_enter(&s->gpu, NULL) == FILCH_OK) {
+    if (s->handle)
         (void)s->call.destroy(s->handle);
-        bench_gpu_leave(&s->gpu);
-    }
-    for (size_t k = 0; k < MATRICES; k++)
-        if (s->pinned[k])
-            bench_gpu_unpin(&s->gpu, s->pinned[k]);
-    bench_gpu_close(&s->gpu);
-    free(s);
-}
-
-/* What the workload has not locked already. */
-static void pin(state *s, size_t which, const void *memory)
-{
-    /* Locking pages changes nothing of what is const. */
-    void *block = (void *)(uintptr_t)memory;
-    size_t bytes = s->work->n * s->work->n * s->work->kernels->element;
-    if (!s->work->keeps_memory && bench_gpu_pin(&s->gpu, block, bytes))
-        s->pinned[which] = block;
 }
 
 static filch_status check(int code, const char *call, filch_error *error)
 {
-    return code == 0 ? FILCH_OK
-                     : bench_fail(error, FILCH_BACKEND, "cuBLASXt", 0, "%s returned status %d",
-                                  call, code);
+    return bench_one_call_check("cuBLASXt", code, call, error);
 }
 
-static filch_status load(state *s, filch_error *error)
+static filch_status load(void *opaque, filch_error *error)
 {
-    int driver = bench_gpu_driver(&s->gpu);
-    void *library = fl_library_open(fl_cublas_names, driver);
-    filch_status status = FILCH_OK;
-    if (!library)
-        return fl_library_missing("cuBLAS", driver, error);
-#define FIND(member, symbol, parameters) \
-    if (status == FILCH_OK)              \
-        status = fl_library_find(library, symbol, &s->call.member, error);
-    CALLS(FIND)
-#undef FIND
-    return status;
+    state *s = opaque;
+    return fl_library_load(fl_cublas_names, "cuBLAS", bench_gpu_driver(&s->one.gpu), symbols,
+                           sizeof symbols / sizeof *symbols, s, error);
 }
 
 /* The call returns when the product is in the host's memory. */
 static filch_status multiply(state *s, double *seconds, filch_error *error)
 {
-    const bench_peer_work *w = s->work;
+    const bench_peer_work *w = s->one.work;
     const double one_d = 1, zero_d = 0;
     const float one_s = 1, zero_s = 0;
     size_t n = w->n;
@@ -132,7 +105,7 @@ static double try_block(state *s, size_t block, double least, filch_error *error
 static filch_status tune(state *s, filch_error *error)
 {
     static const size_t blocks[] = {1024, 2048, 4096, 8192, 16384};
-    size_t n = s->work->n, best = n < blocks[0] ? n : blocks[0];
+    size_t n = s->one.work->n, best = n < blocks[0] ? n : blocks[0];
     double least = try_block(s, best, INFINITY, error);
     for (size_t k = 1; k < sizeof blocks / sizeof *blocks && blocks[k] <= n; k++) {
         double seconds = try_block(s, blocks[k], least, error);
@@ -147,9 +120,10 @@ static filch_status tune(state *s, filch_error *error)
     return check(s->call.block_set(s->handle, (int)best), "a block", error);
 }
 
-static filch_status start(state *s, filch_error *error)
+static filch_status start(void *opaque, filch_error *error)
 {
-    const bench_peer_work *w = s->work;
+    state *s = opaque;
+    const bench_peer_work *w = s->one.work;
     int devices[BENCH_PEER_GPUS];
     for (unsigned k = 0; k < w->gpu_count; k++)
         devices[k] = (int)w->gpus[k];
@@ -160,44 +134,19 @@ static filch_status start(state *s, filch_error *error)
     return status == FILCH_OK ? tune(s, error) : status;
 }
 
+static filch_status run(void *opaque, filch_error *error, double *seconds)
+{
+    return multiply(opaque, seconds, error);
+}
+
 static filch_status setup(const bench_peer_work *work, filch_error *error, void **out)
 {
+    static const bench_one_call_steps steps = {
+        .size = sizeof(state), .load = load, .start = start, .stop = stop, .run = run};
     if (work->is_resident)
         return bench_fail(error, FILCH_UNSUPPORTED, "--versus", 0,
                           "cublasxt works from the host's memory, not with --resident");
-    state *s = calloc(1, sizeof *s);
-    if (!s)
-        return bench_fail(error, FILCH_OUT_OF_MEMORY, "--versus", 0, "no memory");
-    s->work = work;
-    filch_status status = bench_gpu_open(&s->gpu, work->gpus[0], error);
-    if (status == FILCH_OK)
-        status = load(s, error);
-    if (status == FILCH_OK) {
-        pin(s, 0, work->a);
-        pin(s, 1, work->b);
-        pin(s, 2, work->c);
-        status = bench_gpu_enter(&s->gpu, error);
-    }
-    if (status == FILCH_OK) {
-        status = start(s, error);
-        bench_gpu_leave(&s->gpu);
-    }
-    if (status == FILCH_OK)
-        *out = s;
-    else
-        teardown(s);
-    return status;
-}
-
-static filch_status run(void *opaque, filch_error *error, double *seconds)
-{
-    state *s = opaque;
-    filch_status status = bench_gpu_enter(&s->gpu, error);
-    if (status != FILCH_OK)
-        return status;
-    status = multiply(s, seconds, error);
-    bench_gpu_leave(&s->gpu);
-    return status;
+    return bench_one_call_setup(&steps, work, error, out);
 }
 
 static const char *setting(const void *opaque)
@@ -210,8 +159,8 @@ const bench_peer bench_peer_cublasxt = {
     .description = "one call of cuBLASXt for the whole product, on the same GPUs, best block",
     .supports = supports,
     .setup = setup,
-    .run = run,
-    .teardown = teardown,
+    .run = bench_one_call_run,
+    .teardown = bench_one_call_teardown,
     .setting = setting,
     .has_single = true,
     .needs_gpu = true,

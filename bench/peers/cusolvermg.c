@@ -3,8 +3,7 @@
  * them in blocks of columns, dealt out in turn; neither that nor fetching the factor is timed. The
  * width of a block is tried out beforehand. */
 #include "kernels/vendor/library.h"
-#include "offload/gpu.h"
-#include "peers/peer.h"
+#include "peers/one_call.h"
 #include "support/fail.h"
 #include "support/timing.h"
 
@@ -43,13 +42,12 @@ typedef struct part {
 } part;
 
 typedef struct state {
-    const bench_peer_work *work;
+    bench_one_call one; /* the first member */
     size_t block;
     void *handle;
     void *grid;
     void *desc;
     int64_t elements; /* of each GPU's work memory */
-    void *pinned[2];
     char setting[32];
     struct {
 #define MEMBER(member, symbol, parameters) int(*member) parameters;
@@ -59,6 +57,10 @@ typedef struct state {
     CUresult (*context_wait)(void); /* the library has streams of its own, and filch no such call */
     part parts[BENCH_PEER_GPUS];
 } state;
+
+#define SYMBOL(member, symbol, parameters) {symbol, offsetof(state, call.member)},
+static const fl_symbol symbols[] = {CALLS(SYMBOL)};
+#undef SYMBOL
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 static bool supports(bench_peer_kind kind)
@@ -68,33 +70,24 @@ static bool supports(bench_peer_kind kind)
 
 static size_t element(const state *s)
 {
-    return s->work->kernels->element;
+    return s->one.work->kernels->element;
 }
 
 static filch_status check(int code, const char *call, filch_error *error)
 {
-    return code == 0 ? FILCH_OK
-                     : bench_fail(error, FILCH_BACKEND, "cuSOLVERMg", 0, "%s returned status %d",
-                                  call, code);
+    return bench_one_call_check("cuSOLVERMg", code, call, error);
 }
 
 /* --- The matrix on the GPUs --- */
 
-static void release(part *p, CUdeviceptr *block)
-{
-    if (*block)
-        (void)bench_gpu_api(&p->gpu)->cuMemFree(*block);
-    *block = 0;
-}
-
 static void lay_down(state *s)
 {
-    for (unsigned k = 0; k < s->work->gpu_count; k++) {
+    for (unsigned k = 0; k < s->one.work->gpu_count; k++) {
         part *p = &s->parts[k];
         if (!p->gpu.context || bench_gpu_enter(&p->gpu, NULL) != FILCH_OK)
             continue;
-        release(p, &p->columns);
-        release(p, &p->work);
+        bench_gpu_free(&p->gpu, &p->columns);
+        bench_gpu_free(&p->gpu, &p->work);
         bench_gpu_leave(&p->gpu);
     }
     if (s->desc)
@@ -107,15 +100,14 @@ static filch_status take(part *p, CUdeviceptr *block, size_t bytes, filch_error 
     filch_status status = bench_gpu_enter(&p->gpu, error);
     if (status != FILCH_OK)
         return status;
-    status = bench_gpu_check(&p->gpu, bench_gpu_api(&p->gpu)->cuMemAlloc(block, bytes),
-                             "cuMemAlloc", error);
+    status = bench_gpu_alloc(&p->gpu, block, bytes, error);
     bench_gpu_leave(&p->gpu);
     return status;
 }
 
 static void addresses(state *s, void **columns, void **work)
 {
-    for (unsigned k = 0; k < s->work->gpu_count; k++) {
+    for (unsigned k = 0; k < s->one.work->gpu_count; k++) {
         columns[k] = bench_gpu_pointer(s->parts[k].columns);
         work[k] = bench_gpu_pointer(s->parts[k].work);
     }
@@ -129,7 +121,7 @@ static int type_of(const state *s)
 /* Room for blocks of this width, and what the library needs to work in. */
 static filch_status lay_out(state *s, size_t block, filch_error *error)
 {
-    const bench_peer_work *w = s->work;
+    const bench_peer_work *w = s->one.work;
     size_t blocks = (w->n + block - 1) / block;
     size_t each = (blocks + w->gpu_count - 1) / w->gpu_count;
     void *columns[BENCH_PEER_GPUS], *work[BENCH_PEER_GPUS];
@@ -155,9 +147,8 @@ static filch_status lay_out(state *s, size_t block, filch_error *error)
 /* The columns of one GPU, one way or the other; waits for them. */
 static filch_status move_part(state *s, unsigned which, bool in, filch_error *error)
 {
-    const bench_peer_work *w = s->work;
+    const bench_peer_work *w = s->one.work;
     part *p = &s->parts[which];
-    const fl_cuda_api *api = bench_gpu_api(&p->gpu);
     size_t column = w->n * element(s);
     filch_status status = bench_gpu_enter(&p->gpu, error);
     if (status != FILCH_OK)
@@ -168,16 +159,11 @@ static filch_status move_part(state *s, unsigned which, bool in, filch_error *er
         CUdeviceptr there = p->columns + local * column;
         const char *from = (const char *)w->a + at * column;
         char *to = (char *)w->c + at * column;
-        status = in ? bench_gpu_check(
-                          &p->gpu, api->cuMemcpyHtoDAsync(there, from, width * column, p->stream),
-                          "cuMemcpyHtoDAsync", error)
-                    : bench_gpu_check(&p->gpu,
-                                      api->cuMemcpyDtoHAsync(to, there, width * column, p->stream),
-                                      "cuMemcpyDtoHAsync", error);
+        status = in ? bench_gpu_send(&p->gpu, there, from, width * column, p->stream, error)
+                    : bench_gpu_fetch(&p->gpu, to, there, width * column, p->stream, error);
     }
     if (status == FILCH_OK)
-        status = bench_gpu_check(&p->gpu, api->cuStreamSynchronize(p->stream),
-                                 "cuStreamSynchronize", error);
+        status = bench_gpu_wait(&p->gpu, p->stream, error);
     bench_gpu_leave(&p->gpu);
     return status;
 }
@@ -185,7 +171,7 @@ static filch_status move_part(state *s, unsigned which, bool in, filch_error *er
 static filch_status move(state *s, bool in, filch_error *error)
 {
     filch_status status = FILCH_OK;
-    for (unsigned k = 0; k < s->work->gpu_count && status == FILCH_OK; k++)
+    for (unsigned k = 0; k < s->one.work->gpu_count && status == FILCH_OK; k++)
         status = move_part(s, k, in, error);
     return status;
 }
@@ -193,7 +179,7 @@ static filch_status move(state *s, bool in, filch_error *error)
 static filch_status wait(state *s, filch_error *error)
 {
     filch_status status = FILCH_OK;
-    for (unsigned k = 0; k < s->work->gpu_count && status == FILCH_OK; k++) {
+    for (unsigned k = 0; k < s->one.work->gpu_count && status == FILCH_OK; k++) {
         const bench_gpu *gpu = &s->parts[k].gpu;
         status = bench_gpu_enter(gpu, error);
         if (status != FILCH_OK)
@@ -212,18 +198,15 @@ static filch_status factor(state *s, double *seconds, filch_error *error)
     int info = 0;
     addresses(s, columns, work);
     filch_status status = move(s, true, error);
-    if (status == FILCH_OK)
-        status = bench_gpu_enter(&s->parts[0].gpu, error);
     if (status != FILCH_OK)
         return status;
     double begin = bench_now_s();
-    status = check(s->call.potrf(s->handle, FILL_LOWER, (int)s->work->n, columns, 1, 1, s->desc,
+    status = check(s->call.potrf(s->handle, FILL_LOWER, (int)s->one.work->n, columns, 1, 1, s->desc,
                                  type_of(s), work, s->elements, &info),
                    "cusolverMgPotrf", error);
     if (status == FILCH_OK)
         status = wait(s, error);
     *seconds = bench_now_s() - begin;
-    bench_gpu_leave(&s->parts[0].gpu);
     if (status == FILCH_OK && info != 0)
         status = bench_fail(error, FILCH_DATA, "cusolvermg", 0, "minor %d is not positive", info);
     return status;
@@ -233,11 +216,11 @@ static filch_status tune(state *s, filch_error *error)
 {
     static const size_t blocks[] = {2048, 1024, 512, 256};
     double least = INFINITY;
-    size_t best = s->work->n < 256 ? s->work->n : 256;
+    size_t best = s->one.work->n < 256 ? s->one.work->n : 256;
     filch_status status = FILCH_OK;
     for (size_t k = 0; k < sizeof blocks / sizeof *blocks && status == FILCH_OK; k++) {
         double first = 0, second = 0;
-        if (blocks[k] > s->work->n)
+        if (blocks[k] > s->one.work->n)
             continue;
         status = lay_out(s, blocks[k], error);
         if (status == FILCH_OK)
@@ -276,7 +259,7 @@ static filch_status join(state *s, unsigned from, unsigned to, filch_error *erro
 
 static filch_status open_parts(state *s, filch_error *error)
 {
-    const bench_peer_work *w = s->work;
+    const bench_peer_work *w = s->one.work;
     filch_status status = FILCH_OK;
     for (unsigned k = 0; k < w->gpu_count && status == FILCH_OK; k++) {
         part *p = &s->parts[k];
@@ -285,9 +268,7 @@ static filch_status open_parts(state *s, filch_error *error)
             status = bench_gpu_enter(&p->gpu, error);
         if (status != FILCH_OK)
             break;
-        status = bench_gpu_check(
-            &p->gpu, bench_gpu_api(&p->gpu)->cuStreamCreate(&p->stream, FL_CU_STREAM_NON_BLOCKING),
-            "cuStreamCreate", error);
+        status = bench_gpu_stream(&p->gpu, &p->stream, error);
         bench_gpu_leave(&p->gpu);
     }
     for (unsigned k = 0; k < w->gpu_count * w->gpu_count && status == FILCH_OK; k++)
@@ -296,28 +277,37 @@ static filch_status open_parts(state *s, filch_error *error)
     return status;
 }
 
-static filch_status load(state *s, filch_error *error)
+static filch_status load(void *opaque, filch_error *error)
 {
-    int driver = bench_gpu_driver(&s->parts[0].gpu);
-    void *library = fl_library_open(fl_cusolvermg_names, driver);
-    filch_status status = FILCH_OK;
-    if (!library)
-        return fl_library_missing("cuSOLVERMg", driver, error);
-#define FIND(member, symbol, parameters) \
-    if (status == FILCH_OK)              \
-        status = fl_library_find(library, symbol, &s->call.member, error);
-    CALLS(FIND)
-#undef FIND
-    void *cuda = fl_library_open(fl_cuda_names, driver);
-    if (status == FILCH_OK && !cuda)
-        status = fl_library_missing("libcuda", driver, error);
-    return status == FILCH_OK ? fl_library_find(cuda, "cuCtxSynchronize", &s->context_wait, error)
-                              : status;
+    state *s = opaque;
+    int driver = bench_gpu_driver(&s->one.gpu);
+    const fl_symbol wait_symbol = {"cuCtxSynchronize", offsetof(state, context_wait)};
+    filch_status status = open_parts(s, error);
+    if (status == FILCH_OK)
+        status = fl_library_load(fl_cusolvermg_names, "cuSOLVERMg", driver, symbols,
+                                 sizeof symbols / sizeof *symbols, s, error);
+    return status == FILCH_OK
+               ? fl_library_load(fl_cuda_names, "libcuda", driver, &wait_symbol, 1, s, error)
+               : status;
 }
 
-static filch_status start(state *s, filch_error *error)
+static void unload(void *opaque)
 {
-    const bench_peer_work *w = s->work;
+    state *s = opaque;
+    for (unsigned k = 0; k < s->one.work->gpu_count; k++) {
+        part *p = &s->parts[k];
+        if (p->stream && bench_gpu_enter(&p->gpu, NULL) == FILCH_OK) {
+            bench_gpu_stream_free(&p->gpu, &p->stream);
+            bench_gpu_leave(&p->gpu);
+        }
+        bench_gpu_close(&p->gpu);
+    }
+}
+
+static filch_status start(void *opaque, filch_error *error)
+{
+    state *s = opaque;
+    const bench_peer_work *w = s->one.work;
     int devices[BENCH_PEER_GPUS];
     int32_t grid[BENCH_PEER_GPUS];
     for (unsigned k = 0; k < w->gpu_count; k++)
@@ -333,72 +323,34 @@ static filch_status start(state *s, filch_error *error)
     return status == FILCH_OK ? tune(s, error) : status;
 }
 
-static void teardown(void *opaque)
+static void stop(void *opaque)
 {
     state *s = opaque;
-    bool is_inside = s->parts[0].gpu.context && bench_gpu_enter(&s->parts[0].gpu, NULL) == FILCH_OK;
     lay_down(s);
     if (s->grid)
         (void)s->call.grid_destroy(s->grid);
     if (s->handle)
         (void)s->call.destroy(s->handle);
-    if (is_inside)
-        bench_gpu_leave(&s->parts[0].gpu);
-    for (size_t k = 0; k < 2; k++)
-        if (s->pinned[k])
-            bench_gpu_unpin(&s->parts[0].gpu, s->pinned[k]);
-    for (unsigned k = 0; k < s->work->gpu_count; k++) {
-        part *p = &s->parts[k];
-        if (p->stream && bench_gpu_enter(&p->gpu, NULL) == FILCH_OK) {
-            (void)bench_gpu_api(&p->gpu)->cuStreamDestroy(p->stream);
-            bench_gpu_leave(&p->gpu);
-        }
-        bench_gpu_close(&p->gpu);
-    }
-    free(s);
-}
-
-/* What the workload has not locked already: nothing but the copies outside the clock is faster. */
-static void pin(state *s, size_t which, const void *memory)
-{
-    /* Locking pages changes nothing of what is const. */
-    void *block = (void *)(uintptr_t)memory;
-    if (bench_gpu_pin(&s->parts[0].gpu, block, s->work->n * s->work->n * element(s)))
-        s->pinned[which] = block;
-}
-
-static filch_status setup(const bench_peer_work *work, filch_error *error, void **out)
-{
-    if (!work->is_resident)
-        return bench_fail(error, FILCH_UNSUPPORTED, "--versus", 0,
-                          "cusolvermg begins with the matrix on the GPUs: with --resident only");
-    state *s = calloc(1, sizeof *s);
-    if (!s)
-        return bench_fail(error, FILCH_OUT_OF_MEMORY, "--versus", 0, "no memory");
-    s->work = work;
-    filch_status status = open_parts(s, error);
-    if (status == FILCH_OK)
-        status = load(s, error);
-    if (status == FILCH_OK) {
-        pin(s, 0, work->a);
-        pin(s, 1, work->c);
-        status = bench_gpu_enter(&s->parts[0].gpu, error);
-    }
-    if (status == FILCH_OK) {
-        status = start(s, error);
-        bench_gpu_leave(&s->parts[0].gpu);
-    }
-    if (status == FILCH_OK)
-        *out = s;
-    else
-        teardown(s);
-    return status;
 }
 
 static filch_status run(void *opaque, filch_error *error, double *seconds)
 {
     filch_status status = factor(opaque, seconds, error);
     return status == FILCH_OK ? move(opaque, false, error) : status;
+}
+
+static filch_status setup(const bench_peer_work *work, filch_error *error, void **out)
+{
+    static const bench_one_call_steps steps = {.size = sizeof(state),
+                                               .load = load,
+                                               .unload = unload,
+                                               .start = start,
+                                               .stop = stop,
+                                               .run = run};
+    if (!work->is_resident)
+        return bench_fail(error, FILCH_UNSUPPORTED, "--versus", 0,
+                          "cusolvermg begins with the matrix on the GPUs: with --resident only");
+    return bench_one_call_setup(&steps, work, error, out);
 }
 
 static const char *setting(const void *opaque)
@@ -412,8 +364,8 @@ const bench_peer bench_peer_cusolvermg = {
                    "block",
     .supports = supports,
     .setup = setup,
-    .run = run,
-    .teardown = teardown,
+    .run = bench_one_call_run,
+    .teardown = bench_one_call_teardown,
     .setting = setting,
     .has_single = true,
     .needs_gpu = true,

@@ -4,10 +4,8 @@
  * out beforehand. */
 #include "kernels/vendor/blas.h"
 #include "kernels/vendor/library.h"
-#include "offload/gpu.h"
-#include "peers/peer.h"
+#include "peers/one_call.h"
 #include "support/fail.h"
-#include "support/timing.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -36,16 +34,13 @@ enum { TYPE_64F = 1203, TYPE_32F = 1204, TYPE_16F = 1205, TYPE_16BF = 1206, TYPE
       (void *handle, void *params, void *infos, int n, int count, void *a, int lda, void *b,    \
        int ldb, void *x, int ldx, void *work, size_t bytes, int *iterations, int *info))
 
-enum memory { INPUT, MATRIX, RIGHT, SOLUTION, INFO, WORK, MEMORIES };
+enum block { INPUT, MATRIX, RIGHT, SOLUTION, INFO, WORK };
 
 typedef struct state {
-    const bench_peer_work *work;
-    bench_gpu gpu;
-    CUstream stream;
+    bench_one_call one; /* the first member */
     void *handle, *params, *infos;
-    CUdeviceptr memory[MEMORIES];
     size_t work_bytes;
-    void *pinned;
+    int iterations; /* of the last call */
     char setting[48];
     struct {
 #define MEMBER(member, symbol, parameters) int(*member) parameters;
@@ -53,6 +48,10 @@ typedef struct state {
 #undef MEMBER
     } call;
 } state;
+
+#define SYMBOL(member, symbol, parameters) {symbol, offsetof(state, call.member)},
+static const fl_symbol symbols[] = {CALLS(SYMBOL)};
+#undef SYMBOL
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 static const struct {
@@ -68,43 +67,23 @@ static bool supports(bench_peer_kind kind)
 
 static filch_status check(int code, const char *call, filch_error *error)
 {
-    return code == 0 ? FILCH_OK
-                     : bench_fail(error, FILCH_BACKEND, "cuSOLVER", 0, "%s returned status %d",
-                                  call, code);
+    return bench_one_call_check("cuSOLVER", code, call, error);
 }
 
-static filch_status check_driver(const state *s, CUresult result, const char *call,
-                                 filch_error *error)
-{
-    return bench_gpu_check(&s->gpu, result, call, error);
-}
-
-static void teardown(void *opaque)
+static void stop(void *opaque)
 {
     state *s = opaque;
-    if (s->gpu.context && bench_gpu_enter(&s->gpu, NULL) == FILCH_OK) {
-        if (s->infos)
-            (void)s->call.infos_destroy(s->infos);
-        if (s->params)
-            (void)s->call.params_destroy(s->params);
-        if (s->handle)
-            (void)s->call.destroy(s->handle);
-        for (size_t k = 0; k < MEMORIES; k++)
-            if (s->memory[k])
-                (void)bench_gpu_api(&s->gpu)->cuMemFree(s->memory[k]);
-        if (s->stream)
-            (void)bench_gpu_api(&s->gpu)->cuStreamDestroy(s->stream);
-        bench_gpu_leave(&s->gpu);
-    }
-    if (s->pinned)
-        bench_gpu_unpin(&s->gpu, s->pinned);
-    bench_gpu_close(&s->gpu);
-    free(s);
+    if (s->infos)
+        (void)s->call.infos_destroy(s->infos);
+    if (s->params)
+        (void)s->call.params_destroy(s->params);
+    if (s->handle)
+        (void)s->call.destroy(s->handle);
 }
 
-static size_t bytes_of(const state *s, enum memory which)
+static size_t bytes_of(const state *s, enum block which)
 {
-    size_t n = s->work->n, column = n * sizeof(double);
+    size_t n = s->one.work->n, column = n * sizeof(double);
     switch (which) {
     case INPUT:
     case MATRIX:
@@ -118,79 +97,57 @@ static size_t bytes_of(const state *s, enum memory which)
     }
 }
 
-static filch_status copy_in(const state *s, enum memory to, const void *from, filch_error *error)
+static filch_status copy_in(const state *s, enum block to, const void *from, filch_error *error)
 {
-    return check_driver(
-        s,
-        bench_gpu_api(&s->gpu)->cuMemcpyHtoDAsync(s->memory[to], from, bytes_of(s, to), s->stream),
-        "cuMemcpyHtoDAsync", error);
+    const bench_one_call *o = &s->one;
+    return bench_gpu_send(&o->gpu, o->blocks[to], from, bytes_of(s, to), o->stream, error);
 }
 
-static filch_status copy_out(const state *s, void *to, enum memory from, filch_error *error)
+static filch_status copy_out(const state *s, void *to, enum block from, filch_error *error)
 {
-    return check_driver(s,
-                        bench_gpu_api(&s->gpu)->cuMemcpyDtoHAsync(to, s->memory[from],
-                                                                  bytes_of(s, from), s->stream),
-                        "cuMemcpyDtoHAsync", error);
-}
-
-static filch_status wait(const state *s, filch_error *error)
-{
-    return check_driver(s, bench_gpu_api(&s->gpu)->cuStreamSynchronize(s->stream),
-                        "cuStreamSynchronize", error);
+    const bench_one_call *o = &s->one;
+    return bench_gpu_fetch(&o->gpu, to, o->blocks[from], bytes_of(s, from), o->stream, error);
 }
 
 /* The matrix may be factored where it lies. */
-static filch_status restore(const state *s, filch_error *error)
+static filch_status bring(void *opaque, filch_error *error)
 {
-    return check_driver(s,
-                        bench_gpu_api(&s->gpu)->cuMemcpyDtoDAsync(
-                            s->memory[MATRIX], s->memory[INPUT], bytes_of(s, INPUT), s->stream),
-                        "cuMemcpyDtoDAsync", error);
+    const state *s = opaque;
+    const bench_one_call *o = &s->one;
+    if (o->work->is_resident)
+        return bench_gpu_copy(&o->gpu, o->blocks[MATRIX], o->blocks[INPUT], bytes_of(s, INPUT),
+                              o->stream, error);
+    filch_status status = copy_in(s, MATRIX, o->work->a, error);
+    return status == FILCH_OK ? copy_in(s, RIGHT, o->work->b, error) : status;
 }
 
-static filch_status compute(const state *s, int *iterations, filch_error *error)
+static filch_status compute(void *opaque, filch_error *error)
 {
-    int n = (int)s->work->n;
-    void *at[MEMORIES];
-    for (size_t k = 0; k < MEMORIES; k++)
-        at[k] = bench_gpu_pointer(s->memory[k]);
+    state *s = opaque;
+    int n = (int)s->one.work->n;
+    void *at[BENCH_ONE_CALL_BLOCKS];
+    for (size_t k = 0; k < BENCH_ONE_CALL_BLOCKS; k++)
+        at[k] = bench_gpu_pointer(s->one.blocks[k]);
     return check(s->call.solve(s->handle, s->params, s->infos, n, 1, at[MATRIX], n, at[RIGHT], n,
-                               at[SOLUTION], n, at[WORK], s->work_bytes, iterations, at[INFO]),
+                               at[SOLUTION], n, at[WORK], s->work_bytes, &s->iterations, at[INFO]),
                  "cusolverDnIRSXgesv", error);
 }
 
-static filch_status run_timed(const state *s, int *iterations, filch_error *error, double *seconds)
+static filch_status fetch(void *opaque, filch_error *error)
 {
-    const bench_peer_work *w = s->work;
-    filch_status status = restore(s, error);
-    if (status == FILCH_OK)
-        status = wait(s, error);
-    double start = bench_now_s();
-    if (status == FILCH_OK && !w->is_resident)
-        status = copy_in(s, MATRIX, w->a, error);
-    if (status == FILCH_OK && !w->is_resident)
-        status = copy_in(s, RIGHT, w->b, error);
-    if (status == FILCH_OK)
-        status = compute(s, iterations, error);
-    if (status == FILCH_OK && !w->is_resident)
-        status = copy_out(s, w->c, SOLUTION, error);
-    if (status == FILCH_OK)
-        status = wait(s, error);
-    *seconds = bench_now_s() - start;
-    return status;
+    const state *s = opaque;
+    return copy_out(s, s->one.work->c, SOLUTION, error);
 }
 
-static filch_status solve(const state *s, int *iterations, filch_error *error, double *seconds)
+static filch_status run(void *opaque, filch_error *error, double *seconds)
 {
+    state *s = opaque;
     int info = 0;
-    filch_status status = run_timed(s, iterations, error, seconds);
+    filch_status status = bench_one_call_time(&s->one, bring, compute, fetch, error, seconds);
     if (status == FILCH_OK)
         status = copy_out(s, &info, INFO, error);
-    if (status == FILCH_OK && s->work->is_resident)
-        status = copy_out(s, s->work->c, SOLUTION, error);
     if (status == FILCH_OK)
-        status = wait(s, error);
+        status = bench_gpu_wait(&s->one.gpu, s->one.stream, error);
     if (status == FILCH_OK && info != 0)
         status = bench_fail(error, FILCH_DATA, "cusolverirs", 0, "cuSOLVER's info is %d", info);
     return status;
@@ -198,18 +155,16 @@ static filch_status solve(const state *s, int *iterations, filch_error *error, d
 
 static filch_status fit_work(state *s, filch_error *error)
 {
-    const fl_cuda_api *api = bench_gpu_api(&s->gpu);
+    CUdeviceptr *block = &s->one.blocks[WORK];
     size_t bytes = 0;
     filch_status status =
-        check(s->call.solve_size(s->handle, s->params, (int)s->work->n, 1, &bytes),
+        check(s->call.solve_size(s->handle, s->params, (int)s->one.work->n, 1, &bytes),
               "cusolverDnIRSXgesv_bufferSize", error);
     if (status != FILCH_OK || bytes <= s->work_bytes)
         return status;
-    if (s->memory[WORK])
-        (void)api->cuMemFree(s->memory[WORK]);
-    s->memory[WORK] = 0;
+    bench_gpu_free(&s->one.gpu, block);
     s->work_bytes = 0;
-    status = check_driver(s, api->cuMemAlloc(&s->memory[WORK], bytes), "cuMemAlloc", error);
+    status = bench_gpu_alloc(&s->one.gpu, block, bytes, error);
     if (status == FILCH_OK)
         s->work_bytes = bytes;
     return status;
@@ -232,17 +187,16 @@ static filch_status tune(state *s, filch_error *error)
     filch_status status = FILCH_OK, any = FILCH_BACKEND;
     for (size_t k = 0; k < sizeof refinements / sizeof *refinements; k++) {
         double first = 0, second = 0;
-        int iterations = 0;
         status = choose(s, k, error);
         if (status == FILCH_OK)
-            status = solve(s, &iterations, error, &first);
+            status = run(s, error, &first);
         if (status == FILCH_OK)
-            status = solve(s, &iterations, error, &second);
+            status = run(s, error, &second);
         if (status == FILCH_OK && fmin(first, second) < least) {
             any = FILCH_OK;
             least = fmin(first, second);
             best = k;
-            steps = iterations;
+            steps = s->iterations;
         }
     }
     snprintf(s->setting, sizeof s->setting, "%s, %d iterations", refinements[best].name, steps);
@@ -267,89 +221,47 @@ static filch_status make_solver(state *s, filch_error *error)
 {
     filch_status status = check(s->call.create(&s->handle), "cusolverDnCreate", error);
     if (status == FILCH_OK)
-        status = check(s->call.set_stream(s->handle, s->stream), "cusolverDnSetStream", error);
+        status = check(s->call.set_stream(s->handle, s->one.stream), "cusolverDnSetStream", error);
     if (status == FILCH_OK)
         status = check(s->call.params_create(&s->params), "cusolverDnIRSParamsCreate", error);
     if (status == FILCH_OK)
         status = check(s->call.set_main(s->params, TYPE_64F),
                        "cusolverDnIRSParamsSetSolverMainPrecision", error);
     if (status == FILCH_OK)
-        status = check(s->call.set_lowest(s->params, type_of(s->work->product)),
+        status = check(s->call.set_lowest(s->params, type_of(s->one.work->product)),
                        "cusolverDnIRSParamsSetSolverLowestPrecision", error);
     return status == FILCH_OK
                ? check(s->call.infos_create(&s->infos), "cusolverDnIRSInfosCreate", error)
                : status;
 }
 
-static filch_status make(state *s, filch_error *error)
+static filch_status start(void *opaque, filch_error *error)
 {
-    const fl_cuda_api *api = bench_gpu_api(&s->gpu);
-    filch_status status = check_driver(
-        s, api->cuStreamCreate(&s->stream, FL_CU_STREAM_NON_BLOCKING), "cuStreamCreate", error);
-    for (size_t k = 0; k < WORK && status == FILCH_OK; k++)
-        status = check_driver(s, api->cuMemAlloc(&s->memory[k], bytes_of(s, (enum memory)k)),
-                              "cuMemAlloc", error);
+    state *s = opaque;
+    filch_status status = bench_gpu_stream(&s->one.gpu, &s->one.stream, error);
+    for (size_t k = INPUT; k < WORK && status == FILCH_OK; k++)
+        status = bench_gpu_alloc(&s->one.gpu, &s->one.blocks[k], bytes_of(s, (enum block)k), error);
     if (status == FILCH_OK)
         status = make_solver(s, error);
     if (status == FILCH_OK)
-        status = copy_in(s, INPUT, s->work->a, error);
+        status = copy_in(s, INPUT, s->one.work->a, error);
     if (status == FILCH_OK)
-        status = copy_in(s, RIGHT, s->work->b, error);
+        status = copy_in(s, RIGHT, s->one.work->b, error);
     return status == FILCH_OK ? tune(s, error) : status;
 }
 
-static filch_status load(state *s, filch_error *error)
+static filch_status load(void *opaque, filch_error *error)
 {
-    int driver = bench_gpu_driver(&s->gpu);
-    void *library = fl_library_open(fl_cusolver_names, driver);
-    filch_status status = FILCH_OK;
-    if (!library)
-        return fl_library_missing("cuSOLVER", driver, error);
-#define FIND(member, symbol, parameters) \
-    if (status == FILCH_OK)              \
-        status = fl_library_find(library, symbol, &s->call.member, error);
-    CALLS(FIND)
-#undef FIND
-    return status;
+    state *s = opaque;
+    return fl_library_load(fl_cusolver_names, "cuSOLVER", bench_gpu_driver(&s->one.gpu), symbols,
+                           sizeof symbols / sizeof *symbols, s, error);
 }
 
 static filch_status setup(const bench_peer_work *work, filch_error *error, void **out)
 {
-    state *s = calloc(1, sizeof *s);
-    if (!s)
-        return bench_fail(error, FILCH_OUT_OF_MEMORY, "--versus", 0, "no memory");
-    s->work = work;
-    filch_status status = bench_gpu_open(&s->gpu, work->gpus[0], error);
-    if (status == FILCH_OK)
-        status = load(s, error);
-    if (status == FILCH_OK) {
-        /* Locking pages changes nothing of what is const. */
-        void *block = (void *)(uintptr_t)work->a;
-        if (!work->keeps_memory && bench_gpu_pin(&s->gpu, block, bytes_of(s, INPUT)))
-            s->pinned = block;
-        status = bench_gpu_enter(&s->gpu, error);
-    }
-    if (status == FILCH_OK) {
-        status = make(s, error);
-        bench_gpu_leave(&s->gpu);
-    }
-    if (status == FILCH_OK)
-        *out = s;
-    else
-        teardown(s);
-    return status;
-}
-
-static filch_status run(void *opaque, filch_error *error, double *seconds)
-{
-    const state *s = opaque;
-    int iterations = 0;
-    filch_status status = bench_gpu_enter(&s->gpu, error);
-    if (status != FILCH_OK)
-        return status;
-    status = solve(s, &iterations, error, seconds);
-    bench_gpu_leave(&s->gpu);
-    return status;
+    static const bench_one_call_steps steps = {
+        .size = sizeof(state), .load = load, .start = start, .stop = stop, .run = run};
+    return bench_one_call_setup(&steps, work, error, out);
 }
 
 static const char *setting(const void *opaque)
@@ -362,8 +274,8 @@ const bench_peer bench_peer_cusolverirs = {
     .description = "one call of cuSOLVER's mixed-precision solver, on one GPU, best refinement",
     .supports = supports,
     .setup = setup,
-    .run = run,
-    .teardown = teardown,
+    .run = bench_one_call_run,
+    .teardown = bench_one_call_teardown,
     .setting = setting,
     .needs_gpu = true,
 };

@@ -46,3 +46,15 @@ filch_status fl_library_find(void *library, const char *symbol, void *function, 
     memcpy(function, &found, sizeof found);
     return FILCH_OK;
 }
+
+filch_status fl_library_load(const fl_soname *names, const char *name, int driver,
+                             const fl_symbol *symbols, size_t count, void *structure,
+                             filch_error *error)
+{
+    void *library = fl_library_open(names, driver);
+    filch_status status = library ? FILCH_OK : fl_library_missing(name, driver, error);
+    for (size_t k = 0; k < count && status == FILCH_OK; k++)
+        status =
+            fl_library_find(library, symbols[k].name, (char *)structure + symbols[k].at, error);
+    return status;
+}

@@ -5,6 +5,8 @@
 
 #include "filch/status.h"
 
+#include <stddef.h>
+
 /* A library's names by the CUDA version that they came with, the newest first; null ends them. */
 typedef struct fl_soname {
     const char *name;
@@ -23,5 +25,17 @@ void *fl_library_open(const fl_soname *names, int driver);
 filch_status fl_library_missing(const char *name, int driver, filch_error *error);
 /* *function receives the symbol's address; FILCH_NOT_FOUND where the library lacks it. */
 filch_status fl_library_find(void *library, const char *symbol, void *function, filch_error *error);
+
+/* A function of a library, and at which byte of a structure its address belongs. */
+typedef struct fl_symbol {
+    const char *name;
+    size_t at;
+} fl_symbol;
+
+/* Opens a library and puts the addresses of its functions into a structure. FILCH_NOT_FOUND as
+ * above. */
+filch_status fl_library_load(const fl_soname *names, const char *name, int driver,
+                             const fl_symbol *symbols, size_t count, void *structure,
+                             filch_error *error);
 
 #endif
