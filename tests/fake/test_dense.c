@@ -9,105 +9,16 @@
 
 #include <cmocka.h>
 #include <dlfcn.h>
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "count.h"
-#include "fakecuda.h"
-#include "kernels/dense/codelets.h"
-#include "kernels/dense/state.h"
+#include "dense.h"
 
-#define TILE 32
-#define MORE 3 /* rows between columns */
 #define COLS 40
-
-FL_DENSE_DECLARE
-static const fl_dense_host host = FL_DENSE_LINKED;
-
-typedef struct bed {
-    fl_cuda_library driver;
-    fl_vendor *vendor;
-    filch_runtime *runtime;
-    fl_dense *dense;
-    size_t element;
-    fl_lu_panels panels;
-    double unit; /* roundoff */
-} bed;
-
-typedef struct matrix {
-    size_t rows, cols, ld, element;
-    void *at;
-    fl_columns columns; /* of the handle, if there is one */
-} matrix;
+#define PANEL_ROWS 200
 
 typedef enum shape { RANDOM, PERMUTED, ZERO_COLUMN, ZERO, UPPER, DOMINANT, KINDS } shape;
-
-static void must(int result)
-{
-    assert_int_equal(result, 0);
-}
-
-/* What kernels/dense/exchange.cu does. */
-static int exchange(const filch_call *call)
-{
-    const filch_view *a = &call->views[0], *pivots = &call->views[1];
-    const int first = 1, step = 1;
-    int cols = (int)a->cols, ld = (int)a->ld, last = (int)pivots->rows;
-    if (a->element == sizeof(double))
-        host.d.laswp(&cols, (double *)a->ptr + pivots->row, &ld, &first, &last, pivots->ptr, &step);
-    else
-        host.s.laswp(&cols, (float *)a->ptr + pivots->row, &ld, &first, &last, pivots->ptr, &step);
-    return 0;
-}
-
-/* What kernels/dense/lu_panel.cu does. */
-static int factor_panel(const filch_call *call)
-{
-    const filch_view *a = &call->views[0];
-    const fl_place on = {.host = &host};
-    uint64_t row = ((const fl_dense_args *)call->args)->row;
-    const filch_view panel = fl_part(a, row, 0, a->rows - row, a->cols);
-    assert_int_equal(call->views[3].rows, FL_LU_PANEL_WORDS);
-    return fl_place_getrf(&on, &panel, call->views[1].ptr, call->views[2].ptr);
-}
-
-static void set_compiler(bool is_there)
-{
-    (void)setenv("FILCH_NVRTC", is_there ? FL_NVRTC_KERNELS : "/nonexistent/libnvrtc.so", 1);
-    (void)setenv("FILCH_CACHE_DIR", "off", 1);
-    fakecuda_register_filch("fl_exchange_f64", exchange, 2, false, 40);
-    fakecuda_register_filch("fl_exchange_f32", exchange, 2, false, 40);
-    fakecuda_register_filch("fl_lu_panel_f64", factor_panel, 4, false, 40);
-    fakecuda_register_filch("fl_lu_panel_f32", factor_panel, 4, false, 40);
-}
-
-static void begin(bed *b, const char *config, const char *devices, size_t element)
-{
-    filch_runtime_desc desc = FILCH_RUNTIME_DESC_INIT;
-    *b = (bed){.element = element, .unit = element == sizeof(double) ? DBL_EPSILON : FLT_EPSILON};
-    fakecuda_reset();
-    assert_true(fakecuda_configure(config));
-    must(fl_cuda_load(&b->driver, NULL));
-    must(fl_vendor_open(&b->driver, NULL, &b->vendor));
-    fl_vendor_expect_panel(b->vendor, element, 200, TILE);
-    desc.devices = devices;
-    must(filch_runtime_create(&desc, NULL, &b->runtime));
-    const fl_dense_desc dense = {
-        .runtime = b->runtime, .host = &host, .vendor = b->vendor, .element = element};
-    must(fl_dense_open(&dense, &b->dense));
-}
-
-static void end(bed *b)
-{
-    fl_dense_close(b->dense);
-    must(filch_runtime_destroy(b->runtime));
-    fl_vendor_close(b->vendor);
-    fl_cuda_unload(&b->driver);
-    assert_int_equal(fakecuda_live("memory"), 0);
-    assert_int_equal(fakecuda_violations(), 0);
-}
 
 /* --- Matrices --- */
 
@@ -124,43 +35,6 @@ static void set(const matrix *m, size_t i, size_t j, double value)
         ((double *)m->at)[at] = value;
     else
         ((float *)m->at)[at] = (float)value;
-}
-
-static matrix take(const bed *b, size_t rows, size_t cols)
-{
-    matrix m = {.rows = rows, .cols = cols, .ld = rows + MORE, .element = b->element};
-    m.at = calloc(m.ld * cols, m.element);
-    assert_non_null(m.at);
-    return m;
-}
-
-static matrix copy_of(const bed *b, const matrix *from)
-{
-    matrix m = take(b, from->rows, from->cols);
-    memcpy(m.at, from->at, m.ld * m.cols * m.element);
-    return m;
-}
-
-static void join(const bed *b, matrix *m, size_t tile)
-{
-    filch_data_desc desc = FILCH_DATA_DESC_INIT;
-    if (tile > m->cols)
-        tile = m->cols;
-    desc.ptr = m->at;
-    desc.element = m->element;
-    desc.rows = m->rows;
-    desc.cols = m->cols;
-    desc.ld = m->ld;
-    desc.tile_cols = tile;
-    m->columns = (fl_columns){.rows = m->rows, .cols = m->cols, .tile = tile};
-    must(filch_data_create(b->runtime, &desc, &m->columns.data));
-}
-
-static void give(matrix *m)
-{
-    if (m->columns.data)
-        must(filch_data_destroy(m->columns.data));
-    free(m->at);
 }
 
 static double value_of(shape kind, const matrix *m, size_t i, size_t j, double random)
@@ -185,10 +59,8 @@ static void fill(const matrix *m, shape kind)
 {
     uint64_t seed = 1;
     for (size_t j = 0; j < m->cols; j++)
-        for (size_t i = 0; i < m->rows; i++) {
-            seed = seed * 6364136223846793005u + 1442695040888963407u;
-            set(m, i, j, value_of(kind, m, i, j, (double)(seed >> 40) / (double)(1 << 23) - 1));
-        }
+        for (size_t i = 0; i < m->rows; i++)
+            set(m, i, j, value_of(kind, m, i, j, draw(&seed)));
 }
 
 static void are_equal(const bed *b, const matrix *x, const matrix *y, double factor)
@@ -201,7 +73,8 @@ static void are_equal(const bed *b, const matrix *x, const matrix *y, double fac
             most = fmax(most, fabs(difference));
             size = fmax(size, fabs(get(y, i, j)));
         }
-    assert_true(most <= factor * b->unit * size);
+    double unit = b->element == sizeof(double) ? DBL_EPSILON : FLT_EPSILON;
+    assert_true(most <= factor * unit * size);
 }
 
 /* C := A B. */
@@ -275,7 +148,7 @@ static matrix of_factors(const bed *b, const matrix *lu, const int32_t *pivots)
     return a;
 }
 
-static void factor_lu(const bed *b, size_t rows, size_t cols, shape kind)
+static void factor_lu_by(const bed *b, fl_lu_panels panels, size_t rows, size_t cols, shape kind)
 {
     int32_t pivots[256], theirs[256];
     matrix a = take(b, rows, cols);
@@ -284,7 +157,7 @@ static void factor_lu(const bed *b, size_t rows, size_t cols, shape kind)
     fl_lu *lu = NULL;
     filch_graph *graph = graph_of(b);
     join(b, &a, TILE);
-    must(fl_lu_open(b->dense, &a.columns, b->panels, &lu));
+    must(fl_lu_open(b->dense, &a.columns, panels, &lu));
     must(fl_lu_factor(lu, graph));
     run(graph);
     int32_t info = fl_lu_result(lu, pivots);
@@ -302,6 +175,11 @@ static void factor_lu(const bed *b, size_t rows, size_t cols, shape kind)
     give(&a);
 }
 
+static void factor_lu(const bed *b, size_t rows, size_t cols, shape kind)
+{
+    factor_lu_by(b, FL_LU_PANELS_VENDOR, rows, cols, kind);
+}
+
 static void solve_lu(const bed *b, size_t n, int op)
 {
     matrix a = take(b, n, n), x = take(b, n, COLS);
@@ -312,7 +190,7 @@ static void solve_lu(const bed *b, size_t n, int op)
     fl_lu *lu = NULL;
     join(b, &a, TILE);
     join(b, &right, TILE - 1);
-    must(fl_lu_open(b->dense, &a.columns, b->panels, &lu));
+    must(fl_lu_open(b->dense, &a.columns, FL_LU_PANELS_VENDOR, &lu));
     must(fl_lu_factor(lu, graph));
     must(fl_lu_solve(lu, op, &right.columns, graph));
     run(graph);
@@ -412,11 +290,7 @@ static void factor_qr(const bed *b, size_t rows, size_t cols, shape kind)
 
 /* --- Cases --- */
 
-static const struct {
-    const char *config;
-    const char *devices;
-    bool has_compiler;
-} places[] = {
+static const place places[] = {
     {"{\"devices\": [{}]}", "host:2", false},
     {"{\"devices\": [{}]}", "cuda:0", false},
     {"{\"devices\": [{}]}", "cuda:0", true},
@@ -426,6 +300,8 @@ static const struct {
     {"{\"devices\": [{}]}", "cuda:0,host:1", false},
 };
 #define PLACES (sizeof places / sizeof *places)
+/* A GPU without a compiler, and with one. */
+static const place *const one_gpu = &places[1];
 
 static const size_t shapes[][2] = {{1, 1},    {5, 5},  {32, 32}, {64, 64},   {97, 97},  {130, 70},
                                    {70, 130}, {33, 1}, {1, 33},  {129, 128}, {40, 100}, {100, 33}};
@@ -437,8 +313,7 @@ static void factor_all(void (*factor)(const bed *b, size_t rows, size_t cols, sh
     for (size_t p = 0; p < PLACES; p++)
         for (size_t element = sizeof(float); element <= sizeof(double); element *= 2) {
             bed b;
-            set_compiler(places[p].has_compiler);
-            begin(&b, places[p].config, places[p].devices, element);
+            begin(&b, &places[p], element, PANEL_ROWS);
             for (size_t s = 0; s < SHAPES; s++)
                 if (p < 2 || s >= SHAPES / 2)
                     factor(&b, shapes[s][0], shapes[s][1], RANDOM);
@@ -456,9 +331,7 @@ static void lu_is_as_lapack_s(void **state)
 
 static void factor_lu_by_own_panels(const bed *b, size_t rows, size_t cols, shape kind)
 {
-    bed own = *b;
-    own.panels = FL_LU_PANELS_OWN;
-    factor_lu(&own, rows, cols, kind);
+    factor_lu_by(b, FL_LU_PANELS_OWN, rows, cols, kind);
 }
 
 static void own_panels_are_as_lapack_s(void **state)
@@ -479,8 +352,7 @@ static void systems_are_solved(void **state)
     for (size_t p = 0; p < PLACES; p++)
         for (size_t element = sizeof(float); element <= sizeof(double); element *= 2) {
             bed b;
-            set_compiler(places[p].has_compiler);
-            begin(&b, places[p].config, places[p].devices, element);
+            begin(&b, &places[p], element, PANEL_ROWS);
             for (size_t n = 1; n < 150; n += 48) {
                 solve_lu(&b, n, FL_VENDOR_OP_N);
                 solve_lu(&b, n, FL_VENDOR_OP_T);
@@ -496,7 +368,7 @@ static void a_graph_runs_again(void **state)
 {
     bed b;
     (void)state;
-    begin(&b, places[1].config, places[1].devices, sizeof(double));
+    begin(&b, one_gpu, sizeof(double), PANEL_ROWS);
     matrix a = take(&b, 150, 150), tau = take(&b, 150, 1);
     fill(&a, RANDOM);
     matrix input = copy_of(&b, &a), first = copy_of(&b, &a);
@@ -527,8 +399,7 @@ static void rows_are_exchanged_at_once(void **state)
     (void)state;
     for (int has_compiler = 0; has_compiler < 2; has_compiler++) {
         bed b;
-        set_compiler(has_compiler != 0);
-        begin(&b, places[1].config, places[1].devices, sizeof(double));
+        begin(&b, &one_gpu[has_compiler], sizeof(double), PANEL_ROWS);
         factor_lu(&b, 100, 100, PERMUTED);
         assert_true((fakecuda_count("cuLaunchKernel") > 0) == (has_compiler != 0));
         assert_true((fakecuda_count("cusolverDnDlaswp") > 0) == (has_compiler == 0));
@@ -543,10 +414,8 @@ static void panels_are_whose_they_are_asked_to_be(void **state)
     for (int k = 0; k < 4; k++) {
         bed b;
         bool has_compiler = k % 2 != 0, is_own = k >= 2 && has_compiler;
-        set_compiler(has_compiler);
-        begin(&b, places[1].config, places[1].devices, sizeof(double));
-        b.panels = k >= 2 ? FL_LU_PANELS_OWN : FL_LU_PANELS_VENDOR;
-        factor_lu(&b, 100, 100, RANDOM);
+        begin(&b, &one_gpu[has_compiler], sizeof(double), PANEL_ROWS);
+        factor_lu_by(&b, k >= 2 ? FL_LU_PANELS_OWN : FL_LU_PANELS_VENDOR, 100, 100, RANDOM);
         assert_int_equal(fakecuda_count("cusolverDnDgetrf"), is_own ? 0 : 4);
         end(&b);
     }
@@ -568,8 +437,7 @@ static void failures_are_told(void **state)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         bed b;
         filch_error error = FILCH_ERROR_INIT;
-        set_compiler(false);
-        begin(&b, places[1].config, places[1].devices, sizeof(double));
+        begin(&b, one_gpu, sizeof(double), PANEL_ROWS);
         matrix a = take(&b, 100, 100), tau = take(&b, 100, 1);
         fl_lu *lu = NULL;
         fl_qr *qr = NULL;

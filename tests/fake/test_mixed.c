@@ -9,40 +9,14 @@
 
 #include <cmocka.h>
 #include <dlfcn.h>
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fakecuda.h"
+#include "dense.h"
 #include "kernels/dense/mixed.h"
-#include "kernels/dense/narrow.h"
 
-#define TILE 32
-#define MORE 3 /* rows between columns */
 #define N 200
-
-FL_DENSE_DECLARE
-static const fl_dense_host host = FL_DENSE_LINKED;
-
-typedef struct bed {
-    fl_cuda_library driver;
-    fl_vendor *vendor;
-    filch_runtime *runtime;
-    fl_dense *dense;
-} bed;
-
-typedef struct matrix {
-    size_t rows, cols, ld;
-    double *at;
-    fl_columns columns;
-} matrix;
-
-typedef struct place {
-    const char *config;
-    const char *devices;
-    bool has_compiler;
-} place;
 
 static const place one_gpu = {"{\"devices\": [{}]}", "cuda:0", true};
 static const place places[] = {
@@ -55,110 +29,16 @@ static const place places[] = {
 };
 #define PLACES (sizeof places / sizeof *places)
 
-static void must(int result)
+static void open_bed(bed *b, const place *where)
 {
-    assert_int_equal(result, 0);
-}
-
-static int exchange(const filch_call *call)
-{
-    const filch_view *a = &call->views[0], *pivots = &call->views[1];
-    const int first = 1, step = 1;
-    int cols = (int)a->cols, ld = (int)a->ld, last = (int)pivots->rows;
-    if (a->element == sizeof(double))
-        host.d.laswp(&cols, (double *)a->ptr + pivots->row, &ld, &first, &last, pivots->ptr, &step);
-    else
-        host.s.laswp(&cols, (float *)a->ptr + pivots->row, &ld, &first, &last, pivots->ptr, &step);
-    return 0;
-}
-
-static int factor_panel(const filch_call *call)
-{
-    const filch_view *a = &call->views[0];
-    const fl_place on = {.host = &host};
-    uint64_t row = ((const fl_dense_args *)call->args)->row;
-    const filch_view panel = fl_part(a, row, 0, a->rows - row, a->cols);
-    return fl_place_getrf(&on, &panel, call->views[1].ptr, call->views[2].ptr);
-}
-
-static void begin(bed *b, const place *where)
-{
-    filch_runtime_desc desc = FILCH_RUNTIME_DESC_INIT;
-    *b = (bed){0};
-    (void)setenv("FILCH_NVRTC", where->has_compiler ? FL_NVRTC_KERNELS : "/nonexistent/nvrtc.so",
-                 1);
-    (void)setenv("FILCH_CACHE_DIR", "off", 1);
-    fakecuda_register_filch("fl_exchange_f64", exchange, 2, false, 40);
-    fakecuda_register_filch("fl_exchange_f32", exchange, 2, false, 40);
-    fakecuda_register_filch("fl_lu_panel_f64", factor_panel, 4, false, 40);
-    fakecuda_register_filch("fl_lu_panel_f32", factor_panel, 4, false, 40);
-    fakecuda_register_filch("fl_narrow", fl_narrow_host, 3, false, sizeof(fl_narrow_args));
-    fakecuda_register_filch("fl_narrow_rows", fl_narrow_rows_host, 5, false,
-                            sizeof(fl_narrow_args));
-    fakecuda_register_filch("fl_widen", fl_widen_host, 5, false, sizeof(fl_narrow_args));
-    fakecuda_reset();
-    assert_true(fakecuda_configure(where->config));
-    must(fl_cuda_load(&b->driver, NULL));
-    must(fl_vendor_open(&b->driver, NULL, &b->vendor));
-    desc.devices = where->devices;
-    must(filch_runtime_create(&desc, NULL, &b->runtime));
-    const fl_dense_desc dense = {
-        .runtime = b->runtime, .host = &host, .vendor = b->vendor, .element = sizeof(double)};
-    must(fl_dense_open(&dense, &b->dense));
-}
-
-static void end(bed *b)
-{
-    fl_dense_close(b->dense);
-    must(filch_runtime_destroy(b->runtime));
-    fl_vendor_close(b->vendor);
-    fl_cuda_unload(&b->driver);
-    assert_int_equal(fakecuda_live("memory"), 0);
-    assert_int_equal(fakecuda_violations(), 0);
+    begin(b, where, sizeof(double), 0);
 }
 
 /* --- Matrices --- */
 
 static double *at(const matrix *m, size_t i, size_t j)
 {
-    return &m->at[i + j * m->ld];
-}
-
-static matrix take(size_t rows, size_t cols)
-{
-    matrix m = {.rows = rows, .cols = cols, .ld = rows + MORE};
-    m.at = calloc(m.ld * cols, sizeof *m.at);
-    assert_non_null(m.at);
-    return m;
-}
-
-static void join(const bed *b, matrix *m, size_t tile)
-{
-    filch_data_desc desc = FILCH_DATA_DESC_INIT;
-    if (tile > m->cols)
-        tile = m->cols;
-    desc.ptr = m->at;
-    desc.element = sizeof *m->at;
-    desc.rows = m->rows;
-    desc.cols = m->cols;
-    desc.ld = m->ld;
-    desc.tile_cols = tile;
-    m->columns = (fl_columns){.rows = m->rows, .cols = m->cols, .tile = tile};
-    must(filch_data_create(b->runtime, &desc, &m->columns.data));
-}
-
-static void give(matrix *m)
-{
-    if (m->columns.data)
-        must(filch_data_destroy(m->columns.data));
-    free(m->at);
-}
-
-/* -1 to 1. */
-static double draw(uint64_t *seed)
-{
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    return (double)(*seed >> 40) / (double)(1 << 23) - 1;
+    return (double *)m->at + i + j * m->ld;
 }
 
 static void fill(const matrix *m, uint64_t seed)
@@ -187,9 +67,9 @@ static void reflect(const matrix *a, bool is_left, uint64_t *seed)
 }
 
 /* Singular values from 1 to 1 / condition, in equal ratios. */
-static matrix conditioned(size_t n, double condition)
+static matrix conditioned(const bed *b, size_t n, double condition)
 {
-    matrix a = take(n, n);
+    matrix a = take(b, n, n);
     uint64_t seed = 7;
     for (size_t k = 0; k < n; k++)
         *at(&a, k, k) = pow(condition, -(double)k / (double)(n > 1 ? n - 1 : 1));
@@ -259,11 +139,11 @@ static fl_mixed_result solved(const bed *b, matrix a, size_t cols, int compute)
 {
     fl_mixed_result result;
     size_t n = a.rows;
-    matrix right = take(n, cols), x = take(n, cols), kept = take(n, n);
+    matrix right = take(b, n, cols), x = take(b, n, cols), kept = take(b, n, n);
     fill(&right, 3);
-    memcpy(kept.at, a.at, a.ld * n * sizeof *a.at);
+    memcpy(kept.at, a.at, a.ld * n * a.element);
     must(solve(b, &a, &right, &x, compute, &result));
-    assert_memory_equal(kept.at, a.at, a.ld * n * sizeof *a.at);
+    assert_memory_equal(kept.at, a.at, a.ld * n * a.element);
     double error = error_of(&a, &x, &right);
     assert_true(error <= sqrt((double)n) * DBL_EPSILON);
     assert_true(isnan(result.error) || fabs(result.error - error) <= 4 * DBL_EPSILON);
@@ -274,9 +154,9 @@ static fl_mixed_result solved(const bed *b, matrix a, size_t cols, int compute)
     return result;
 }
 
-static matrix random_matrix(size_t n)
+static matrix random_matrix(const bed *b, size_t n)
 {
-    matrix a = take(n, n);
+    matrix a = take(b, n, n);
     fill(&a, 1);
     return a;
 }
@@ -291,11 +171,11 @@ static void systems_are_solved(void **state)
     (void)state;
     for (size_t p = 0; p < PLACES; p++) {
         bed b;
-        begin(&b, &places[p]);
+        open_bed(&b, &places[p]);
         for (size_t k = 0; k < sizeof orders / sizeof *orders; k++)
             for (size_t cols = 1; cols <= 5; cols += 4) {
                 fl_mixed_result r =
-                    solved(&b, random_matrix(orders[k]), cols, computes[k % COMPUTES]);
+                    solved(&b, random_matrix(&b, orders[k]), cols, computes[k % COMPUTES]);
                 assert_true(r.way != FL_MIXED_DOUBLE);
                 assert_int_equal(r.info, 0);
             }
@@ -309,9 +189,9 @@ static void a_good_matrix_is_refined(void **state)
     static const uint32_t least[COMPUTES] = {2, 3, 4, 3}, most[COMPUTES] = {3, 7, 12, 7};
     bed b;
     (void)state;
-    begin(&b, &one_gpu);
+    open_bed(&b, &one_gpu);
     for (size_t k = 0; k < COMPUTES; k++) {
-        fl_mixed_result r = solved(&b, conditioned(N, 10), 2, computes[k]);
+        fl_mixed_result r = solved(&b, conditioned(&b, N, 10), 2, computes[k]);
         assert_int_equal(r.way, FL_MIXED_REFINED);
         assert_int_equal(r.iterations, 0);
         assert_in_range(r.refinements, least[k], most[k]);
@@ -334,9 +214,9 @@ static void a_worse_matrix_needs_gmres(void **state)
     };
     bed b;
     (void)state;
-    begin(&b, &one_gpu);
+    open_bed(&b, &one_gpu);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        fl_mixed_result r = solved(&b, conditioned(N, cases[k].condition), 2, cases[k].compute);
+        fl_mixed_result r = solved(&b, conditioned(&b, N, cases[k].condition), 2, cases[k].compute);
         assert_int_equal(r.way, FL_MIXED_GMRES);
         assert_in_range(r.iterations, 2, cases[k].most);
     }
@@ -348,8 +228,8 @@ static void many_right_sides_are_not_for_gmres(void **state)
 {
     bed b;
     (void)state;
-    begin(&b, &one_gpu);
-    fl_mixed_result r = solved(&b, conditioned(N, 1e6), 40, FL_VENDOR_COMPUTE_TF32);
+    open_bed(&b, &one_gpu);
+    fl_mixed_result r = solved(&b, conditioned(&b, N, 1e6), 40, FL_VENDOR_COMPUTE_TF32);
     assert_int_equal(r.way, FL_MIXED_DOUBLE);
     assert_int_equal(r.iterations, 0);
     end(&b);
@@ -360,8 +240,8 @@ static void a_bad_matrix_is_factored_in_double_precision(void **state)
     (void)state;
     for (size_t p = 0; p < PLACES; p++) {
         bed b;
-        begin(&b, &places[p]);
-        fl_mixed_result r = solved(&b, conditioned(N, 1e15), 2, FL_VENDOR_COMPUTE_FP16);
+        open_bed(&b, &places[p]);
+        fl_mixed_result r = solved(&b, conditioned(&b, N, 1e15), 2, FL_VENDOR_COMPUTE_FP16);
         assert_int_equal(r.way, FL_MIXED_DOUBLE);
         assert_true(r.error < 1e-15);
         end(&b);
@@ -373,8 +253,8 @@ static void columns_of_any_size_are_taken(void **state)
 {
     bed b;
     (void)state;
-    begin(&b, &one_gpu);
-    matrix a = random_matrix(100);
+    open_bed(&b, &one_gpu);
+    matrix a = random_matrix(&b, 100);
     for (size_t j = 0; j < a.cols; j++)
         for (size_t i = 0; i < a.rows; i++)
             *at(&a, i, j) *= j % 3 == 0 ? 1e150 : j % 3 == 1 ? 1 : 1e-150;
@@ -388,8 +268,8 @@ static void without_a_compiler_all_is_in_double_precision(void **state)
     const place where = {"{\"devices\": [{}]}", "cuda:0", false};
     bed b;
     (void)state;
-    begin(&b, &where);
-    fl_mixed_result r = solved(&b, random_matrix(100), 3, FL_VENDOR_COMPUTE_FP16);
+    open_bed(&b, &where);
+    fl_mixed_result r = solved(&b, random_matrix(&b, 100), 3, FL_VENDOR_COMPUTE_FP16);
     assert_int_equal(r.way, FL_MIXED_DOUBLE);
     assert_true(isnan(r.error));
     end(&b);
@@ -400,10 +280,10 @@ static void the_right_side_may_be_overwritten(void **state)
     bed b;
     fl_mixed_result r;
     (void)state;
-    begin(&b, &one_gpu);
-    matrix a = random_matrix(100), x = take(100, 4), right = take(100, 4);
+    open_bed(&b, &one_gpu);
+    matrix a = random_matrix(&b, 100), x = take(&b, 100, 4), right = take(&b, 100, 4);
     fill(&x, 5);
-    memcpy(right.at, x.at, x.ld * 4 * sizeof *x.at);
+    memcpy(right.at, x.at, x.ld * 4 * x.element);
     must(solve(&b, &a, &x, &x, FL_VENDOR_COMPUTE_TF32, &r));
     assert_true(error_of(&a, &x, &right) <= 10 * DBL_EPSILON);
     give(&right);
@@ -417,8 +297,8 @@ static void a_right_side_of_zeros_gives_zeros(void **state)
     bed b;
     fl_mixed_result r;
     (void)state;
-    begin(&b, &one_gpu);
-    matrix a = random_matrix(50), right = take(50, 2), x = take(50, 2);
+    open_bed(&b, &one_gpu);
+    matrix a = random_matrix(&b, 50), right = take(&b, 50, 2), x = take(&b, 50, 2);
     fill(&x, 5);
     must(solve(&b, &a, &right, &x, FL_VENDOR_COMPUTE_TF32, &r));
     for (size_t i = 0; i < 50; i++)
@@ -437,7 +317,7 @@ typedef enum flaw { ZERO_COLUMN, NAN_IN_A, INFINITY_IN_A, NAN_IN_B, INFINITY_IN_
 static void spoil(flaw kind, const matrix *a, const matrix *right)
 {
     if (kind == ZERO_COLUMN)
-        memset(at(a, 0, 40), 0, a->rows * sizeof *a->at);
+        memset(at(a, 0, 40), 0, a->rows * a->element);
     else if (kind == NAN_IN_A || kind == INFINITY_IN_A)
         *at(a, 70, 50) = kind == NAN_IN_A ? NAN : INFINITY;
     else
@@ -449,10 +329,10 @@ static void flaws_are_told_and_nothing_is_written(void **state)
     (void)state;
     for (size_t p = 0; p < PLACES; p++) {
         bed b;
-        begin(&b, &places[p]);
+        open_bed(&b, &places[p]);
         for (flaw k = 0; k < FLAWS; k++) {
             fl_mixed_result r;
-            matrix a = random_matrix(100), right = take(100, 3), x = take(100, 3);
+            matrix a = random_matrix(&b, 100), right = take(&b, 100, 3), x = take(&b, 100, 3);
             fill(&right, 2);
             spoil(k, &a, &right);
             assert_int_equal(solve(&b, &a, &right, &x, FL_VENDOR_COMPUTE_TF32, &r), FILCH_DATA);
@@ -473,8 +353,9 @@ static void shapes_are_checked(void **state)
     fl_mixed *mixed = NULL;
     fl_mixed_result r;
     (void)state;
-    begin(&b, &one_gpu);
-    matrix a = random_matrix(50), wide = take(50, 60), right = take(50, 40), low = take(40, 40);
+    open_bed(&b, &one_gpu);
+    matrix a = random_matrix(&b, 50), wide = take(&b, 50, 60), right = take(&b, 50, 40),
+           low = take(&b, 40, 40);
     const fl_mixed_form form = {.compute = FL_VENDOR_COMPUTE_TF32};
     join(&b, &a, TILE);
     join(&b, &wide, TILE);
@@ -518,8 +399,8 @@ static void failures_are_told(void **state)
         fl_mixed *mixed = NULL;
         fl_mixed_result r;
         filch_error error = FILCH_ERROR_INIT;
-        begin(&b, &one_gpu);
-        matrix a = conditioned(100, 1e15), right = take(100, 1), x = take(100, 1);
+        open_bed(&b, &one_gpu);
+        matrix a = conditioned(&b, 100, 1e15), right = take(&b, 100, 1), x = take(&b, 100, 1);
         fill(&right, 2);
         join(&b, &a, TILE);
         join(&b, &right, 1);
@@ -549,12 +430,13 @@ static void panels_may_be_filch_s(void **state)
     const fl_mixed_form form = {FL_VENDOR_COMPUTE_TF32, FL_LU_PANELS_OWN};
     bed b;
     (void)state;
-    begin(&b, &one_gpu);
+    open_bed(&b, &one_gpu);
     for (int is_bad = 0; is_bad < 2; is_bad++) {
         fl_mixed *mixed = NULL;
         fl_mixed_result r;
-        matrix a = is_bad ? conditioned(100, 1e15) : random_matrix(100), x = take(100, 1);
-        matrix right = take(100, 1);
+        matrix a = is_bad ? conditioned(&b, 100, 1e15) : random_matrix(&b, 100),
+               x = take(&b, 100, 1);
+        matrix right = take(&b, 100, 1);
         fill(&right, 2);
         join(&b, &a, TILE);
         join(&b, &right, 1);
@@ -584,8 +466,8 @@ static void factors_are_used_again(void **state)
     fl_mixed_result r;
     filch_graph *graph = NULL;
     (void)state;
-    begin(&b, &one_gpu);
-    matrix a = random_matrix(100), right = take(100, 2), x = take(100, 2);
+    open_bed(&b, &one_gpu);
+    matrix a = random_matrix(&b, 100), right = take(&b, 100, 2), x = take(&b, 100, 2);
     join(&b, &a, TILE);
     join(&b, &right, 2);
     join(&b, &x, 2);

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What tests of kernels/dense on the fake driver begin with: a runtime with the vendor's libraries,
+ * host functions in place of filch's kernels, matrices and their handles. Included after cmocka.h,
+ * math.h, stdlib.h and string.h. */
+#ifndef TESTS_FAKE_DENSE_H
+#define TESTS_FAKE_DENSE_H
+
+#include <float.h>
+
+#include "fakecuda.h"
+#include "kernels/dense/codelets.h"
+#include "kernels/dense/narrow.h"
+#include "kernels/dense/state.h"
+
+#define TILE 32
+#define MORE 3 /* rows between columns */
+
+FL_DENSE_DECLARE
+static const fl_dense_host host = FL_DENSE_LINKED;
+
+typedef struct place {
+    const char *config;
+    const char *devices;
+    bool has_compiler;
+} place;
+
+typedef struct bed {
+    fl_cuda_library driver;
+    fl_vendor *vendor;
+    filch_runtime *runtime;
+    fl_dense *dense;
+    size_t element;
+} bed;
+
+typedef struct matrix {
+    size_t rows, cols, ld, element;
+    void *at;
+    fl_columns columns; /* of the handle, if there is one */
+} matrix;
+
+static inline void must(int result)
+{
+    assert_int_equal(result, 0);
+}
+
+/* What kernels/dense/exchange.cu does. */
+static inline int exchange(const filch_call *call)
+{
+    const filch_view *a = &call->views[0], *pivots = &call->views[1];
+    const int first = 1, step = 1;
+    int cols = (int)a->cols, ld = (int)a->ld, last = (int)pivots->rows;
+    if (a->element == sizeof(double))
+        host.d.laswp(&cols, (double *)a->ptr + pivots->row, &ld, &first, &last, pivots->ptr, &step);
+    else
+        host.s.laswp(&cols, (float *)a->ptr + pivots->row, &ld, &first, &last, pivots->ptr, &step);
+    return 0;
+}
+
+/* What kernels/dense/lu_panel.cu does. */
+static inline int factor_panel(const filch_call *call)
+{
+    const filch_view *a = &call->views[0];
+    const fl_place on = {.host = &host};
+    uint64_t row = ((const fl_dense_args *)call->args)->row;
+    const filch_view panel = fl_part(a, row, 0, a->rows - row, a->cols);
+    assert_int_equal(call->views[3].rows, FL_LU_PANEL_WORDS);
+    return fl_place_getrf(&on, &panel, call->views[1].ptr, call->views[2].ptr);
+}
+
+static inline void register_kernels(void)
+{
+    fakecuda_register_filch("fl_exchange_f64", exchange, 2, false, 40);
+    fakecuda_register_filch("fl_exchange_f32", exchange, 2, false, 40);
+    fakecuda_register_filch("fl_lu_panel_f64", factor_panel, 4, false, 40);
+    fakecuda_register_filch("fl_lu_panel_f32", factor_panel, 4, false, 40);
+    fakecuda_register_filch("fl_narrow", fl_narrow_host, 3, false, sizeof(fl_narrow_args));
+    fakecuda_register_filch("fl_narrow_rows", fl_narrow_rows_host, 5, false,
+                            sizeof(fl_narrow_args));
+    fakecuda_register_filch("fl_widen", fl_widen_host, 5, false, sizeof(fl_narrow_args));
+}
+
+/* panel_rows: of the panels that the vendor is told to expect; 0: of none. */
+static inline void begin(bed *b, const place *where, size_t element, size_t panel_rows)
+{
+    filch_runtime_desc desc = FILCH_RUNTIME_DESC_INIT;
+    *b = (bed){.element = element};
+    (void)setenv("FILCH_NVRTC", where->has_compiler ? FL_NVRTC_KERNELS : "/nonexistent/libnvrtc.so",
+                 1);
+    (void)setenv("FILCH_CACHE_DIR", "off", 1);
+    register_kernels();
+    fakecuda_reset();
+    assert_true(fakecuda_configure(where->config));
+    must(fl_cuda_load(&b->driver, NULL));
+    must(fl_vendor_open(&b->driver, NULL, &b->vendor));
+    if (panel_rows)
+        fl_vendor_expect_panel(b->vendor, element, panel_rows, TILE);
+    desc.devices = where->devices;
+    must(filch_runtime_create(&desc, NULL, &b->runtime));
+    const fl_dense_desc dense = {
+        .runtime = b->runtime, .host = &host, .vendor = b->vendor, .element = element};
+    must(fl_dense_open(&dense, &b->dense));
+}
+
+static inline void end(bed *b)
+{
+    fl_dense_close(b->dense);
+    must(filch_runtime_destroy(b->runtime));
+    fl_vendor_close(b->vendor);
+    fl_cuda_unload(&b->driver);
+    assert_int_equal(fakecuda_live("memory"), 0);
+    assert_int_equal(fakecuda_violations(), 0);
+}
+
+/* --- Matrices --- */
+
+static inline matrix take(const bed *b, size_t rows, size_t cols)
+{
+    matrix m = {.rows = rows, .cols = cols, .ld = rows + MORE, .element = b->element};
+    m.at = calloc(m.ld * cols, m.element);
+    assert_non_null(m.at);
+    return m;
+}
+
+static inline matrix copy_of(const bed *b, const matrix *from)
+{
+    matrix m = take(b, from->rows, from->cols);
+    memcpy(m.at, from->at, m.ld * m.cols * m.element);
+    return m;
+}
+
+/* Makes a handle in block columns. */
+static inline void join(const bed *b, matrix *m, size_t tile)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    if (tile > m->cols)
+        tile = m->cols;
+    desc.ptr = m->at;
+    desc.element = m->element;
+    desc.rows = m->rows;
+    desc.cols = m->cols;
+    desc.ld = m->ld;
+    desc.tile_cols = tile;
+    m->columns = (fl_columns){.rows = m->rows, .cols = m->cols, .tile = tile};
+    must(filch_data_create(b->runtime, &desc, &m->columns.data));
+}
+
+static inline void give(matrix *m)
+{
+    if (m->columns.data)
+        must(filch_data_destroy(m->columns.data));
+    free(m->at);
+}
+
+/* -1 to 1. */
+static inline double draw(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*seed >> 40) / (double)(1 << 23) - 1;
+}
+
+#endif
