@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A := L with A = L L', and W := L^-1; see filch/kernels.h. Over product.cuh.
+/* A := L with A = L L', and W := L^-1; see filch/kernels.h. Over product.cuh
+ * and counters.cuh.
  *
  * Both matrices are cut into blocks of 64 x 64. The launch's thread blocks share a list of tasks in
  * an order in which every task comes after those that it waits for; each takes the next until none
@@ -36,27 +37,6 @@ struct potrf_trtri_args {
     bool inverts;
     unsigned reserved;
 };
-
-/* Acquire: what the word's writer, and the threads that it had met, wrote before is seen. */
-__device__ inline unsigned word_acquire(const unsigned *word)
-{
-#ifdef __CUDACC__
-    unsigned value;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-    return value;
-#else
-    return *word;
-#endif
-}
-
-__device__ inline void word_release(unsigned *word, unsigned value)
-{
-#ifdef __CUDACC__
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
-#else
-    *word = value;
-#endif
-}
 
 __device__ inline float approximate_root(float x)
 {
@@ -163,10 +143,10 @@ template <typename T> struct problem {
     __device__ unsigned poll(const unsigned *word, unsigned least) const
     {
         for (unsigned k = 1;; k++) {
-            unsigned value = word_acquire(word);
+            unsigned value = counter_acquire(word);
             if (value >= least)
                 return value;
-            if (k % 8 == 0 && word_acquire(&state[STOP]) != 0)
+            if (k % 8 == 0 && counter_acquire(&state[STOP]) != 0)
                 return 0;
         }
     }
@@ -191,7 +171,7 @@ template <typename T> struct problem {
     {
         __syncthreads();
         if (threadIdx.x == THREADS - 1)
-            word_release(word, value);
+            counter_release(word, value);
     }
 
     using sums = product<T, BLOCK, BLOCK, BK, BUFFERS>;
@@ -523,7 +503,7 @@ template <typename T> struct problem {
         __syncthreads();
 #endif
         if (threadIdx.x == THREADS - 1)
-            word_release(word, value);
+            counter_release(word, value);
     }
 
     __device__ void give_solved(int j)
@@ -576,7 +556,7 @@ template <typename T> struct problem {
     __device__ unsigned take(unsigned last)
     {
         if (threadIdx.x == 0) {
-            unsigned next = word_acquire(&state[TICKET]), was = NONE;
+            unsigned next = counter_acquire(&state[TICKET]), was = NONE;
             while (next <= last && (was = atomicCAS(&state[TICKET], next, next + 1)) != next)
                 next = was;
             space().seen = next <= last ? next : NONE;
@@ -611,7 +591,7 @@ template <typename T> struct problem {
             if (space().bad != 0) {
                 if (threadIdx.x == 0) {
                     state[INFO] = (unsigned)a.row + j * BLOCK + space().bad;
-                    word_release(&state[STOP], 1);
+                    counter_release(&state[STOP], 1);
                 }
                 return;
             }
@@ -828,13 +808,7 @@ template <typename T> struct problem {
     /* The last to leave readies the state for the next launch. */
     __device__ void leave()
     {
-        if (threadIdx.x == 0) {
-            __threadfence();
-            space().seen = atomicAdd(&state[LEFT], 1);
-            __threadfence();
-        }
-        __syncthreads();
-        if (space().seen != gridDim.x - 1)
+        if (!leaves_last(state, LEFT, &space().seen))
             return;
         for (int e = TICKET + (int)threadIdx.x; e < COUNTERS + 4 * blocks; e += THREADS)
             state[e] = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LU with partial pivoting of a tall panel in one launch (LAPACK's getrf, its pivots included).
- * Over product.cuh.
+ * Over product.cuh and counters.cuh.
  *
  * The rows are dealt to thread blocks. A strip of W columns is factored in shared memory with one
  * exchange of all blocks a column: each publishes its candidate for the pivot and the candidate's
@@ -75,28 +75,6 @@ __device__ inline word word_look(const word *at)
     return both;
 #else
     return *at;
-#endif
-}
-
-/* Acquire: what threads wrote before they added to the word, or had met before, is seen. */
-__device__ inline unsigned count_acquire(const unsigned *count)
-{
-#ifdef __CUDACC__
-    unsigned value;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(count) : "memory");
-    return value;
-#else
-    return *count;
-#endif
-}
-
-/* Release: what this thread wrote before, and threads that it has met, is seen. */
-__device__ inline void count_release(unsigned *count, unsigned more)
-{
-#ifdef __CUDACC__
-    asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(count), "r"(more) : "memory");
-#else
-    *count += more;
 #endif
 }
 
@@ -242,13 +220,13 @@ template <typename T> struct panel {
         if (threadIdx.x == 0) {
             me = atomicAdd(&state[DOOR], 1);
             if (me == 0) {
-                for (unsigned k = 0; k < PATIENCE && count_acquire(&state[DOOR]) < gridDim.x; k++)
+                for (unsigned k = 0; k < PATIENCE && counter_acquire(&state[DOOR]) < gridDim.x; k++)
                     look_again();
-                count_release(&state[PEOPLE], atomicOr(&state[DOOR], CLOSED));
+                counter_add_release(&state[PEOPLE], atomicOr(&state[DOOR], CLOSED));
             }
             people = 0;
             if (me < CLOSED)
-                while ((people = count_acquire(&state[PEOPLE])) == 0)
+                while ((people = counter_acquire(&state[PEOPLE])) == 0)
                     look_again();
             space().from[0] = (int)me;
             space().from[1] = (int)people;
@@ -263,13 +241,7 @@ template <typename T> struct panel {
     __device__ void leave()
     {
         __syncthreads();
-        if (threadIdx.x == 0) {
-            __threadfence();
-            space().seen = atomicAdd(&state[LEFT], 1);
-            __threadfence();
-        }
-        __syncthreads();
-        if (space().seen != gridDim.x - 1)
+        if (!leaves_last(state, LEFT, &space().seen))
             return;
         bool is_new = epoch > STEPS_MOST;
         for (int e = (int)threadIdx.x; is_new && e < STEP_WORDS; e += THREADS)
@@ -286,14 +258,14 @@ template <typename T> struct panel {
         __syncthreads();
         gate++;
         if (threadIdx.x == 0)
-            count_release(&state[GATE], 1);
+            counter_add_release(&state[GATE], 1);
     }
 
     /* Until all have arrived as often as this block. */
     __device__ void wait()
     {
         if (threadIdx.x == 0)
-            while (count_acquire(&state[GATE]) < gate * people)
+            while (counter_acquire(&state[GATE]) < gate * people)
                 look_again();
         __syncthreads();
     }

@@ -27,8 +27,10 @@ namespace potrf
 }
 namespace potrf_trtri
 {
+#include "kernels/counters.cuh"
+
 #include "kernels/potrf_trtri.cu"
-}
+} // namespace potrf_trtri
 namespace mandelbrot
 {
 #include "kernels/mandelbrot.cu"

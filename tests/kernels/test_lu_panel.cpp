@@ -12,6 +12,8 @@ namespace device
 {
 #include "kernels/product.cuh"
 
+#include "kernels/counters.cuh"
+
 #include "kernels/dense/lu_panel.cu"
 } // namespace device
 
