@@ -109,6 +109,46 @@ static int submit(void *handle, const fake_blas_call *call, bool is_bad)
                             FAKE_BLAS_EXECUTION_FAILED);
 }
 
+/* A routine's prototype, and its head. */
+#define ENTRY(name, parameters)       \
+    FAKECUDA_API int name parameters; \
+    int name parameters
+
+/* A call of what `run_it` does, on elements of a type; further members follow. */
+#define CALL(name_of, run_it, type, ...)                                         \
+    (fake_blas_call)                                                             \
+    {                                                                            \
+        .name = (name_of), .run = (run_it), .element = sizeof(type), __VA_ARGS__ \
+    }
+
+/* C, of m x n, is made of op(A) op(B) over k. */
+static int submit_product(void *handle, fake_blas_call d, int op_a, const void *a, int lda,
+                          int op_b, const void *b, int ldb, void *c, int ldc, bool is_bad)
+{
+    d.op_a = op_a;
+    d.op_b = op_b;
+    d.a = fake_blas_operated(a, op_a, d.m, d.k, lda);
+    d.b = fake_blas_operated(b, op_b, d.k, d.n, ldb);
+    d.c = fake_blas_operand(c, d.m, d.n, ldc);
+    return submit(handle, &d, is_bad);
+}
+
+/* C is m x n. A is square, and stands on a side of C or of what becomes C. */
+static int submit_square(void *handle, fake_blas_call d, int side, const void *a, int lda, void *c,
+                         int ldc, bool is_bad)
+{
+    int order = side == 0 ? d.m : d.n;
+    d.side = side;
+    d.a = fake_blas_operand(a, order, order, lda);
+    d.c = fake_blas_operand(c, d.m, d.n, ldc);
+    return submit(handle, &d, is_bad);
+}
+
+static fake_blas_matrix vector_of(const void *at, int elements)
+{
+    return fake_blas_operand(at, elements, 1, elements > 1 ? elements : 1);
+}
+
 /* P and p: the precision's letter in cuBLAS's and in the host's names. */
 #define ROUTINES(P, p, real)                                                                       \
     static int p##_gemm(const fake_blas_call *d)                                                   \
@@ -211,250 +251,121 @@ static int submit(void *handle, const fake_blas_call *call, bool is_bad)
         return failed;                                                                             \
     }                                                                                              \
                                                                                                    \
-    FAKECUDA_API int cublas##P##gemm_v2(void *handle, int op_a, int op_b, int m, int n, int k,     \
-                                        const real *alpha, const real *a, int lda, const real *b,  \
-                                        int ldb, const real *beta, real *c, int ldc);              \
-    int cublas##P##gemm_v2(void *handle, int op_a, int op_b, int m, int n, int k,                  \
-                           const real *alpha, const real *a, int lda, const real *b, int ldb,      \
-                           const real *beta, real *c, int ldc)                                     \
+    ENTRY(cublas##P##gemm_v2,                                                                      \
+          (void *handle, int op_a, int op_b, int m, int n, int k, const real *alpha,               \
+           const real *a, int lda, const real *b, int ldb, const real *beta, real *c, int ldc))    \
     {                                                                                              \
-        const fake_blas_call d = {.name = "cublas" #P "gemm",                                      \
-                                  .run = p##_gemm,                                                 \
-                                  .element = sizeof(real),                                         \
-                                  .op_a = op_a,                                                    \
-                                  .op_b = op_b,                                                    \
-                                  .m = m,                                                          \
-                                  .n = n,                                                          \
-                                  .k = k,                                                          \
-                                  .alpha = *alpha,                                                 \
-                                  .beta = *beta,                                                   \
-                                  .a = fake_blas_operated(a, op_a, m, k, lda),                     \
-                                  .b = fake_blas_operated(b, op_b, k, n, ldb),                     \
-                                  .c = fake_blas_operand(c, m, n, ldc)};                           \
-        return submit(handle, &d, false);                                                          \
+        const fake_blas_call d = CALL("cublas" #P "gemm", p##_gemm, real, .m = m, .n = n, .k = k,  \
+                                      .alpha = *alpha, .beta = *beta);                             \
+        return submit_product(handle, d, op_a, a, lda, op_b, b, ldb, c, ldc, false);               \
     }                                                                                              \
                                                                                                    \
-    FAKECUDA_API int cublas##P##gemmStridedBatched(                                                \
-        void *handle, int op_a, int op_b, int m, int n, int k, const real *alpha, const real *a,   \
-        int lda, long long step_a, const real *b, int ldb, long long step_b, const real *beta,     \
-        real *c, int ldc, long long step_c, int count);                                            \
-    int cublas##P##gemmStridedBatched(void *handle, int op_a, int op_b, int m, int n, int k,       \
-                                      const real *alpha, const real *a, int lda, long long step_a, \
-                                      const real *b, int ldb, long long step_b, const real *beta,  \
-                                      real *c, int ldc, long long step_c, int count)               \
+    ENTRY(cublas##P##gemmStridedBatched,                                                           \
+          (void *handle, int op_a, int op_b, int m, int n, int k, const real *alpha,               \
+           const real *a, int lda, long long step_a, const real *b, int ldb, long long step_b,     \
+           const real *beta, real *c, int ldc, long long step_c, int count))                       \
     {                                                                                              \
-        const fake_blas_call d = {.name = "cublas" #P "gemmStridedBatched",                        \
-                                  .run = p##_gemm,                                                 \
-                                  .element = sizeof(real),                                         \
-                                  .op_a = op_a,                                                    \
-                                  .op_b = op_b,                                                    \
-                                  .m = m,                                                          \
-                                  .n = n,                                                          \
-                                  .k = k,                                                          \
-                                  .alpha = *alpha,                                                 \
-                                  .beta = *beta,                                                   \
-                                  .a = fake_blas_operated(a, op_a, m, k, lda),                     \
-                                  .b = fake_blas_operated(b, op_b, k, n, ldb),                     \
-                                  .c = fake_blas_operand(c, m, n, ldc),                            \
-                                  .count = count,                                                  \
-                                  .step_a = step_a,                                                \
-                                  .step_b = step_b,                                                \
-                                  .step_c = step_c};                                               \
-        return count == 0 ? FAKE_BLAS_SUCCESS : submit(handle, &d, false);                         \
+        const fake_blas_call d =                                                                   \
+            CALL("cublas" #P "gemmStridedBatched", p##_gemm, real, .m = m, .n = n, .k = k,         \
+                 .alpha = *alpha, .beta = *beta, .count = count, .step_a = step_a,                 \
+                 .step_b = step_b, .step_c = step_c);                                              \
+        return count == 0 ? FAKE_BLAS_SUCCESS                                                      \
+                          : submit_product(handle, d, op_a, a, lda, op_b, b, ldb, c, ldc, false);  \
     }                                                                                              \
                                                                                                    \
-    FAKECUDA_API int cublas##P##gemv_v2(void *handle, int op, int m, int n, const real *alpha,     \
-                                        const real *a, int lda, const real *x, int step_x,         \
-                                        const real *beta, real *y, int step_y);                    \
-    int cublas##P##gemv_v2(void *handle, int op, int m, int n, const real *alpha, const real *a,   \
-                           int lda, const real *x, int step_x, const real *beta, real *y,          \
-                           int step_y)                                                             \
+    ENTRY(cublas##P##gemv_v2,                                                                      \
+          (void *handle, int op, int m, int n, const real *alpha, const real *a, int lda,          \
+           const real *x, int step_x, const real *beta, real *y, int step_y))                      \
     {                                                                                              \
-        int in = op == 0 ? n : m, out = op == 0 ? m : n;                                           \
-        const fake_blas_call d = {.name = "cublas" #P "gemv",                                      \
-                                  .run = p##_gemv,                                                 \
-                                  .element = sizeof(real),                                         \
-                                  .op_a = op,                                                      \
-                                  .m = m,                                                          \
-                                  .n = n,                                                          \
-                                  .alpha = *alpha,                                                 \
-                                  .beta = *beta,                                                   \
-                                  .a = fake_blas_operand(a, m, n, lda),                            \
-                                  .b = fake_blas_operand(x, in, 1, in > 1 ? in : 1),               \
-                                  .c = fake_blas_operand(y, out, 1, out > 1 ? out : 1)};           \
+        const fake_blas_call d =                                                                   \
+            CALL("cublas" #P "gemv", p##_gemv, real, .op_a = op, .m = m, .n = n, .alpha = *alpha,  \
+                 .beta = *beta, .a = fake_blas_operand(a, m, n, lda),                              \
+                 .b = vector_of(x, op == 0 ? n : m), .c = vector_of(y, op == 0 ? m : n));          \
         return submit(handle, &d, step_x != 1 || step_y != 1);                                     \
     }                                                                                              \
                                                                                                    \
-    FAKECUDA_API int cublas##P##trsv_v2(void *handle, int fill, int op, int diagonal, int n,       \
-                                        const real *a, int lda, real *x, int step);                \
-    int cublas##P##trsv_v2(void *handle, int fill, int op, int diagonal, int n, const real *a,     \
-                           int lda, real *x, int step)                                             \
+    ENTRY(cublas##P##trsv_v2, (void *handle, int fill, int op, int diagonal, int n, const real *a, \
+                               int lda, real *x, int step))                                        \
     {                                                                                              \
-        const fake_blas_call d = {.name = "cublas" #P "trsv",                                      \
-                                  .run = p##_trsv,                                                 \
-                                  .element = sizeof(real),                                         \
-                                  .fill = fill,                                                    \
-                                  .op_a = op,                                                      \
-                                  .diagonal = diagonal,                                            \
-                                  .n = n,                                                          \
-                                  .a = fake_blas_operand(a, n, n, lda),                            \
-                                  .c = fake_blas_operand(x, n, 1, n > 1 ? n : 1)};                 \
+        const fake_blas_call d = CALL("cublas" #P "trsv", p##_trsv, real, .fill = fill,            \
+                                      .op_a = op, .diagonal = diagonal, .n = n,                    \
+                                      .a = fake_blas_operand(a, n, n, lda), .c = vector_of(x, n)); \
         return submit(handle, &d, step != 1);                                                      \
     }                                                                                              \
                                                                                                    \
-    FAKECUDA_API int cublas##P##trsm_v2(void *handle, int side, int fill, int op, int diagonal,    \
-                                        int m, int n, const real *alpha, const real *a, int lda,   \
-                                        real *b, int ldb);                                         \
-    int cublas##P##trsm_v2(void *handle, int side, int fill, int op, int diagonal, int m, int n,   \
-                           const real *alpha, const real *a, int lda, real *b, int ldb)            \
+    ENTRY(cublas##P##trsm_v2,                                                                      \
+          (void *handle, int side, int fill, int op, int diagonal, int m, int n,                   \
+           const real *alpha, const real *a, int lda, real *b, int ldb))                           \
     {                                                                                              \
-        int order = side == 0 ? m : n;                                                             \
-        const fake_blas_call d = {.name = "cublas" #P "trsm",                                      \
-                                  .run = p##_trsm,                                                 \
-                                  .element = sizeof(real),                                         \
-                                  .side = side,                                                    \
-                                  .fill = fill,                                                    \
-                                  .op_a = op,                                                      \
-                                  .diagonal = diagonal,                                            \
-                                  .m = m,                                                          \
-                                  .n = n,                                                          \
-                                  .alpha = *alpha,                                                 \
-                                  .a = fake_blas_operand(a, order, order, lda),                    \
-                                  .c = fake_blas_operand(b, m, n, ldb)};                           \
+        const fake_blas_call d =                                                                   \
+            CALL("cublas" #P "trsm", p##_trsm, real, .fill = fill, .op_a = op,                     \
+                 .diagonal = diagonal, .m = m, .n = n, .alpha = *alpha);                           \
+        return submit_square(handle, d, side, a, lda, b, ldb, false);                              \
+    }                                                                                              \
+                                                                                                   \
+    ENTRY(cublas##P##trsmBatched,                                                                  \
+          (void *handle, int side, int fill, int op, int diagonal, int m, int n,                   \
+           const real *alpha, const real *const *a, int lda, real *const *b, int ldb, int count))  \
+    {                                                                                              \
+        const fake_blas_call d = CALL(                                                             \
+            "cublas" #P "trsmBatched", p##_trsm_batched, void *, .side = side, .fill = fill,       \
+            .op_a = op, .diagonal = diagonal, .m = m, .n = n, .k = count, .alpha = *alpha,         \
+            .a = fake_blas_operand(a, count, 1, count), .b = fake_blas_operand(NULL, 0, 0, lda),   \
+            .c = fake_blas_operand(b, count, 1, count),                                            \
+            .work = fake_blas_operand(NULL, 0, 0, ldb));                                           \
         return submit(handle, &d, false);                                                          \
     }                                                                                              \
                                                                                                    \
-    FAKECUDA_API int cublas##P##trsmBatched(                                                       \
-        void *handle, int side, int fill, int op, int diagonal, int m, int n, const real *alpha,   \
-        const real *const *a, int lda, real *const *b, int ldb, int count);                        \
-    int cublas##P##trsmBatched(void *handle, int side, int fill, int op, int diagonal, int m,      \
-                               int n, const real *alpha, const real *const *a, int lda,            \
-                               real *const *b, int ldb, int count)                                 \
+    ENTRY(cublas##P##syrk_v2, (void *handle, int fill, int op, int n, int k, const real *alpha,    \
+                               const real *a, int lda, const real *beta, real *c, int ldc))        \
     {                                                                                              \
-        const fake_blas_call d = {.name = "cublas" #P "trsmBatched",                               \
-                                  .run = p##_trsm_batched,                                         \
-                                  .element = sizeof(void *),                                       \
-                                  .side = side,                                                    \
-                                  .fill = fill,                                                    \
-                                  .op_a = op,                                                      \
-                                  .diagonal = diagonal,                                            \
-                                  .m = m,                                                          \
-                                  .n = n,                                                          \
-                                  .k = count,                                                      \
-                                  .alpha = *alpha,                                                 \
-                                  .a = fake_blas_operand(a, count, 1, count),                      \
-                                  .b = fake_blas_operand(NULL, 0, 0, lda),                         \
-                                  .c = fake_blas_operand(b, count, 1, count),                      \
-                                  .work = fake_blas_operand(NULL, 0, 0, ldb)};                     \
+        const fake_blas_call d =                                                                   \
+            CALL("cublas" #P "syrk", p##_syrk, real, .fill = fill, .op_a = op, .n = n, .k = k,     \
+                 .alpha = *alpha, .beta = *beta, .a = fake_blas_operated(a, op, n, k, lda),        \
+                 .c = fake_blas_operand(c, n, n, ldc));                                            \
         return submit(handle, &d, false);                                                          \
     }                                                                                              \
                                                                                                    \
-    FAKECUDA_API int cublas##P##syrk_v2(void *handle, int fill, int op, int n, int k,              \
-                                        const real *alpha, const real *a, int lda,                 \
-                                        const real *beta, real *c, int ldc);                       \
-    int cublas##P##syrk_v2(void *handle, int fill, int op, int n, int k, const real *alpha,        \
-                           const real *a, int lda, const real *beta, real *c, int ldc)             \
+    ENTRY(cublas##P##symm_v2,                                                                      \
+          (void *handle, int side, int fill, int m, int n, const real *alpha, const real *a,       \
+           int lda, const real *b, int ldb, const real *beta, real *c, int ldc))                   \
     {                                                                                              \
-        const fake_blas_call d = {.name = "cublas" #P "syrk",                                      \
-                                  .run = p##_syrk,                                                 \
-                                  .element = sizeof(real),                                         \
-                                  .fill = fill,                                                    \
-                                  .op_a = op,                                                      \
-                                  .n = n,                                                          \
-                                  .k = k,                                                          \
-                                  .alpha = *alpha,                                                 \
-                                  .beta = *beta,                                                   \
-                                  .a = fake_blas_operated(a, op, n, k, lda),                       \
-                                  .c = fake_blas_operand(c, n, n, ldc)};                           \
-        return submit(handle, &d, false);                                                          \
+        const fake_blas_call d =                                                                   \
+            CALL("cublas" #P "symm", p##_symm, real, .fill = fill, .m = m, .n = n,                 \
+                 .alpha = *alpha, .beta = *beta, .b = fake_blas_operand(b, m, n, ldb));            \
+        return submit_square(handle, d, side, a, lda, c, ldc, false);                              \
     }                                                                                              \
                                                                                                    \
-    FAKECUDA_API int cublas##P##symm_v2(void *handle, int side, int fill, int m, int n,            \
-                                        const real *alpha, const real *a, int lda, const real *b,  \
-                                        int ldb, const real *beta, real *c, int ldc);              \
-    int cublas##P##symm_v2(void *handle, int side, int fill, int m, int n, const real *alpha,      \
-                           const real *a, int lda, const real *b, int ldb, const real *beta,       \
-                           real *c, int ldc)                                                       \
+    ENTRY(cublas##P##trmm_v2,                                                                      \
+          (void *handle, int side, int fill, int op, int diagonal, int m, int n,                   \
+           const real *alpha, const real *a, int lda, const real *b, int ldb, real *c, int ldc))   \
     {                                                                                              \
-        int order = side == 0 ? m : n;                                                             \
-        const fake_blas_call d = {.name = "cublas" #P "symm",                                      \
-                                  .run = p##_symm,                                                 \
-                                  .element = sizeof(real),                                         \
-                                  .side = side,                                                    \
-                                  .fill = fill,                                                    \
-                                  .m = m,                                                          \
-                                  .n = n,                                                          \
-                                  .alpha = *alpha,                                                 \
-                                  .beta = *beta,                                                   \
-                                  .a = fake_blas_operand(a, order, order, lda),                    \
-                                  .b = fake_blas_operand(b, m, n, ldb),                            \
-                                  .c = fake_blas_operand(c, m, n, ldc)};                           \
-        return submit(handle, &d, false);                                                          \
+        const fake_blas_call d = CALL("cublas" #P "trmm", p##_trmm, real, .fill = fill,            \
+                                      .op_a = op, .diagonal = diagonal, .m = m, .n = n,            \
+                                      .alpha = *alpha, .b = fake_blas_operand(b, m, n, ldb));      \
+        return submit_square(handle, d, side, a, lda, c, ldc, b == c && ldb != ldc);               \
     }                                                                                              \
                                                                                                    \
-    FAKECUDA_API int cublas##P##trmm_v2(void *handle, int side, int fill, int op, int diagonal,    \
-                                        int m, int n, const real *alpha, const real *a, int lda,   \
-                                        const real *b, int ldb, real *c, int ldc);                 \
-    int cublas##P##trmm_v2(void *handle, int side, int fill, int op, int diagonal, int m, int n,   \
-                           const real *alpha, const real *a, int lda, const real *b, int ldb,      \
-                           real *c, int ldc)                                                       \
+    ENTRY(cublas##P##geam,                                                                         \
+          (void *handle, int op_a, int op_b, int m, int n, const real *alpha, const real *a,       \
+           int lda, const real *beta, const real *b, int ldb, real *c, int ldc))                   \
     {                                                                                              \
-        int order = side == 0 ? m : n;                                                             \
-        const fake_blas_call d = {.name = "cublas" #P "trmm",                                      \
-                                  .run = p##_trmm,                                                 \
-                                  .element = sizeof(real),                                         \
-                                  .side = side,                                                    \
-                                  .fill = fill,                                                    \
-                                  .op_a = op,                                                      \
-                                  .diagonal = diagonal,                                            \
-                                  .m = m,                                                          \
-                                  .n = n,                                                          \
-                                  .alpha = *alpha,                                                 \
-                                  .a = fake_blas_operand(a, order, order, lda),                    \
-                                  .b = fake_blas_operand(b, m, n, ldb),                            \
-                                  .c = fake_blas_operand(c, m, n, ldc)};                           \
-        return submit(handle, &d, b == c && ldb != ldc);                                           \
-    }                                                                                              \
-                                                                                                   \
-    FAKECUDA_API int cublas##P##geam(void *handle, int op_a, int op_b, int m, int n,               \
-                                     const real *alpha, const real *a, int lda, const real *beta,  \
-                                     const real *b, int ldb, real *c, int ldc);                    \
-    int cublas##P##geam(void *handle, int op_a, int op_b, int m, int n, const real *alpha,         \
-                        const real *a, int lda, const real *beta, const real *b, int ldb, real *c, \
-                        int ldc)                                                                   \
-    {                                                                                              \
-        const fake_blas_call d = {.name = "cublas" #P "geam",                                      \
-                                  .run = p##_geam,                                                 \
-                                  .element = sizeof(real),                                         \
-                                  .op_a = op_a,                                                    \
-                                  .op_b = op_b,                                                    \
-                                  .m = m,                                                          \
-                                  .n = n,                                                          \
-                                  .alpha = *alpha,                                                 \
-                                  .beta = *beta,                                                   \
-                                  .a = fake_blas_operated(a, op_a, m, n, lda),                     \
-                                  .b = fake_blas_operated(b, op_b, m, n, ldb),                     \
-                                  .c = fake_blas_operand(c, m, n, ldc)};                           \
+        const fake_blas_call d = CALL(                                                             \
+            "cublas" #P "geam", p##_geam, real, .op_a = op_a, .op_b = op_b, .m = m, .n = n,        \
+            .alpha = *alpha, .beta = *beta, .a = fake_blas_operated(a, op_a, m, n, lda),           \
+            .b = fake_blas_operated(b, op_b, m, n, ldb), .c = fake_blas_operand(c, m, n, ldc));    \
         bool is_bad =                                                                              \
             (a == c && (op_a != 0 || lda != ldc)) || (b == c && (op_b != 0 || ldb != ldc));        \
         return submit(handle, &d, is_bad);                                                         \
     }                                                                                              \
                                                                                                    \
-    FAKECUDA_API int cublas##P##dgmm(void *handle, int side, int m, int n, const real *a, int lda, \
-                                     const real *x, int step, real *c, int ldc);                   \
-    int cublas##P##dgmm(void *handle, int side, int m, int n, const real *a, int lda,              \
-                        const real *x, int step, real *c, int ldc)                                 \
+    ENTRY(cublas##P##dgmm, (void *handle, int side, int m, int n, const real *a, int lda,          \
+                            const real *x, int step, real *c, int ldc))                            \
     {                                                                                              \
-        int order = side == 0 ? m : n;                                                             \
-        const fake_blas_call d = {.name = "cublas" #P "dgmm",                                      \
-                                  .run = p##_dgmm,                                                 \
-                                  .element = sizeof(real),                                         \
-                                  .side = side,                                                    \
-                                  .m = m,                                                          \
-                                  .n = n,                                                          \
-                                  .a = fake_blas_operand(a, m, n, lda),                            \
-                                  .b = fake_blas_operand(x, order, 1, order > 1 ? order : 1),      \
-                                  .c = fake_blas_operand(c, m, n, ldc)};                           \
+        const fake_blas_call d =                                                                   \
+            CALL("cublas" #P "dgmm", p##_dgmm, real, .side = side, .m = m, .n = n,                 \
+                 .a = fake_blas_operand(a, m, n, lda), .b = vector_of(x, side == 0 ? m : n),       \
+                 .c = fake_blas_operand(c, m, n, ldc));                                            \
         return submit(handle, &d, step != 1 || (a == c && lda != ldc));                            \
     }
 
@@ -516,30 +427,15 @@ static int gemm_rounded(const fake_blas_call *d)
     return is_there ? 0 : 1;
 }
 
-FAKECUDA_API int cublasGemmEx(void *handle, int op_a, int op_b, int m, int n, int k,
-                              const void *alpha, const void *a, int type_a, int lda, const void *b,
-                              int type_b, int ldb, const void *beta, void *c, int type_c, int ldc,
-                              int compute, int algorithm);
-int cublasGemmEx(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
-                 const void *a, int type_a, int lda, const void *b, int type_b, int ldb,
-                 const void *beta, void *c, int type_c, int ldc, int compute, int algorithm)
+ENTRY(cublasGemmEx, (void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
+                     const void *a, int type_a, int lda, const void *b, int type_b, int ldb,
+                     const void *beta, void *c, int type_c, int ldc, int compute, int algorithm))
 {
-    const fake_blas_call d = {.name = "cublasGemmEx",
-                              .run = gemm_rounded,
-                              .element = sizeof(float),
-                              .side = compute,
-                              .op_a = op_a,
-                              .op_b = op_b,
-                              .m = m,
-                              .n = n,
-                              .k = k,
-                              .alpha = *(const float *)alpha,
-                              .beta = *(const float *)beta,
-                              .a = fake_blas_operated(a, op_a, m, k, lda),
-                              .b = fake_blas_operated(b, op_b, k, n, ldb),
-                              .c = fake_blas_operand(c, m, n, ldc)};
+    const fake_blas_call d =
+        CALL("cublasGemmEx", gemm_rounded, float, .side = compute, .m = m, .n = n, .k = k,
+             .alpha = *(const float *)alpha, .beta = *(const float *)beta);
     bool is_known = compute == COMPUTE_FP16 || compute == COMPUTE_BF16 || compute == COMPUTE_TF32;
-    return submit(handle, &d,
-                  type_a != TYPE_FLOAT || type_b != TYPE_FLOAT || type_c != TYPE_FLOAT ||
-                      !is_known || algorithm != -1);
+    return submit_product(handle, d, op_a, a, lda, op_b, b, ldb, c, ldc,
+                          type_a != TYPE_FLOAT || type_b != TYPE_FLOAT || type_c != TYPE_FLOAT ||
+                              !is_known || algorithm != -1);
 }
