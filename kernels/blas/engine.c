@@ -26,6 +26,7 @@ static struct {
     fl_vendor *vendor; /* null: no GPUs */
     fl_dense_host blas;
     fl_works works;
+    fl_undo_memory copies;
     pid_t owner;
     double room;          /* bytes of the GPU; 0 where others take part */
     pthread_mutex_t lock; /* of bytes and held */
@@ -34,7 +35,7 @@ static struct {
     atomic_int calls;     /* in progress */
     atomic_int failures;
     atomic_bool is_over;
-} engine = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} engine = {.copies = {.lock = PTHREAD_MUTEX_INITIALIZER}, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- The next BLAS, for cores of the host --- */
 
@@ -63,6 +64,7 @@ static void finish(void)
         return;
     (void)filch_runtime_abort(engine.runtime);
     fl_works_close(&engine.works);
+    fl_undo_close(&engine.copies);
     fl_vendor_unload(engine.vendor);
     engine.runtime = NULL;
 }
@@ -174,7 +176,7 @@ static fl_blas_outcome run_call(fl_blas_call *call, bool is_held)
 {
     fl_undo undo;
     filch_error error = FILCH_ERROR_INIT;
-    if (atomic_load(&engine.is_over) || !fl_undo_begin(&undo, call))
+    if (atomic_load(&engine.is_over) || !fl_undo_begin(&undo, &engine.copies, call))
         return FL_BLAS_LEFT;
     const fl_works_hold hold = {settle, &undo};
     is_held = is_held && fl_undo_has_copies(&undo);

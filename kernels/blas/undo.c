@@ -52,28 +52,57 @@ static void begin(fl_undo *undo, int which, size_t bytes)
     }
 }
 
-static void *allocate(size_t bytes)
+/* *bytes becomes what the block has. */
+static void *take(fl_undo_memory *memory, size_t *bytes)
 {
     void *block = NULL;
-    size_t whole = (bytes + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
-    if (bytes < LARGE_PAGE)
-        return malloc(bytes);
-    if (posix_memalign(&block, LARGE_PAGE, whole) != 0)
+    if (*bytes < LARGE_PAGE)
+        return malloc(*bytes);
+    (void)pthread_mutex_lock(&memory->lock);
+    if (memory->bytes >= *bytes) {
+        block = memory->block;
+        *bytes = memory->bytes;
+        memory->block = NULL;
+        memory->bytes = 0;
+    }
+    (void)pthread_mutex_unlock(&memory->lock);
+    if (block)
+        return block;
+    *bytes = (*bytes + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    if (posix_memalign(&block, LARGE_PAGE, *bytes) != 0)
         return NULL;
-    (void)madvise(block, whole, MADV_HUGEPAGE);
+    (void)madvise(block, *bytes, MADV_HUGEPAGE);
     return block;
 }
 
-bool fl_undo_begin(fl_undo *undo, const fl_blas_call *call)
+/* The larger one of two blocks is kept. */
+static void give(fl_undo_memory *memory, void *block, size_t bytes)
 {
-    *undo = (fl_undo){.element = fl_call_element(call)};
+    if (block && bytes >= LARGE_PAGE) {
+        (void)madvise(block, bytes, MADV_FREE);
+        (void)pthread_mutex_lock(&memory->lock);
+        if (bytes > memory->bytes) {
+            void *kept = memory->block;
+            memory->block = block;
+            memory->bytes = bytes;
+            block = kept;
+        }
+        (void)pthread_mutex_unlock(&memory->lock);
+    }
+    free(block);
+}
+
+bool fl_undo_begin(fl_undo *undo, fl_undo_memory *memory, const fl_blas_call *call)
+{
+    *undo = (fl_undo){.element = fl_call_element(call), .memory = memory};
     undo->count = fl_call_outputs(call, undo->outputs);
     for (int k = 0; k < undo->count; k++) {
         const fl_blas_output *out = &undo->outputs[k];
         size_t bytes = (size_t)out->rows * (size_t)out->cols * undo->element;
         if (!out->is_read)
             continue;
-        undo->copies[k] = allocate(bytes);
+        undo->bytes[k] = bytes;
+        undo->copies[k] = take(memory, &undo->bytes[k]);
         if (!undo->copies[k]) {
             fl_undo_wait(undo);
             fl_undo_drop(undo);
@@ -105,6 +134,13 @@ void fl_undo_restore(const fl_undo *undo, int first)
 void fl_undo_drop(fl_undo *undo)
 {
     for (int k = 0; k < undo->count; k++)
-        free(undo->copies[k]);
+        give(undo->memory, undo->copies[k], undo->bytes[k]);
     undo->count = 0;
+}
+
+void fl_undo_close(fl_undo_memory *memory)
+{
+    free(memory->block);
+    memory->block = NULL;
+    memory->bytes = 0;
 }

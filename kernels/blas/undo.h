@@ -13,6 +13,15 @@
 
 struct fl_undo;
 
+/* The largest block of copies of earlier calls: a new one would have to be cleared by the system
+ * first, which takes longer than the copy. Its pages are the system's to take while no call has it.
+ * Thread safety: any thread, once it is zeroed but for its lock. */
+typedef struct fl_undo_memory {
+    pthread_mutex_t lock;
+    void *block;
+    size_t bytes;
+} fl_undo_memory;
+
 /* Columns [first, last) of an output. */
 typedef struct fl_undo_share {
     const struct fl_undo *undo;
@@ -25,6 +34,8 @@ typedef struct fl_undo_share {
 typedef struct fl_undo {
     fl_blas_output outputs[2];
     void *copies[2]; /* without gaps between columns; null: nothing to bring back */
+    size_t bytes[2]; /* of the blocks of the copies */
+    fl_undo_memory *memory;
     int count;
     size_t element;
     fl_undo_share shares[2 * FL_UNDO_THREADS];
@@ -32,14 +43,16 @@ typedef struct fl_undo {
 } fl_undo;
 
 /* Begins to copy. False where memory is missing; nothing is kept then. The structure stays where it
- * is until fl_undo_drop(). */
-bool fl_undo_begin(fl_undo *undo, const fl_blas_call *call);
+ * is until fl_undo_drop(), and so does the memory. */
+bool fl_undo_begin(fl_undo *undo, fl_undo_memory *memory, const fl_blas_call *call);
 /* Returns when the copies are complete; once more is allowed. Nobody writes to the outputs before.
  */
 void fl_undo_wait(fl_undo *undo);
 /* From output `first` on. */
 void fl_undo_restore(const fl_undo *undo, int first);
 void fl_undo_drop(fl_undo *undo);
+/* No call has copies any more. */
+void fl_undo_close(fl_undo_memory *memory);
 
 static inline bool fl_undo_has_copies(const fl_undo *undo)
 {

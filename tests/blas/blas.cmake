@@ -35,6 +35,17 @@ function(filch_blas_test name seconds)
     filch_test_targets(blas.${name}.${build} ${targets})
 endfunction()
 
+if(cmocka_FOUND)
+    set(front ${PROJECT_SOURCE_DIR}/kernels/blas)
+    foreach(name IN ITEMS rates undo)
+        add_executable(blas_${name} ${blas}/test_${name}.c ${front}/${name}.c ${front}/call.c)
+        target_include_directories(blas_${name} PRIVATE ${PROJECT_SOURCE_DIR}
+                                   ${PROJECT_SOURCE_DIR}/include)
+        target_link_libraries(blas_${name} PRIVATE filch_flags PkgConfig::cmocka Threads::Threads m)
+        filch_blas_test(${name} 60 COMMAND blas_${name})
+    endforeach()
+endif()
+
 # Sanitized builds have no shared libraries: programs are linked with all parts of the drop-in.
 if(NOT TARGET filch_blas)
     file(GLOB parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/blas/*.c)
@@ -125,11 +136,3 @@ foreach(where IN ITEMS host fake)
                     "dgemm sgemm dsyrk dpotrf dgetrf dgetrs dgeqrf" octave-cli --norc
                     ${blas}/products.m ENVIRONMENT ${on_${where}} FILCH_BLAS_TILE=64)
 endforeach()
-
-if(cmocka_FOUND)
-    set(front ${PROJECT_SOURCE_DIR}/kernels/blas)
-    add_executable(blas_rates ${blas}/test_rates.c ${front}/rates.c ${front}/call.c)
-    target_include_directories(blas_rates PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
-    target_link_libraries(blas_rates PRIVATE filch_flags PkgConfig::cmocka m)
-    filch_blas_test(rates 60 COMMAND blas_rates)
-endif()
