@@ -14,6 +14,8 @@
 
 #define PREFIX "FILCH_"
 #define PREFIX_LENGTH (sizeof PREFIX - 1)
+/* Prefix of settings of the drop-in BLAS, which checks their names. */
+#define BLAS_PREFIX PREFIX "BLAS_"
 /* Longer names are compared by their beginning; long values are quoted by their beginning. */
 #define NAME_LONGEST 63
 #define QUOTE_SIZE 72
@@ -327,8 +329,8 @@ static void warn_unknown(const fl_log *log)
         const char *name = *entry;
         size_t length = strcspn(name, "=");
 
-        if (length < PREFIX_LENGTH || memcmp(name, PREFIX, PREFIX_LENGTH) != 0 ||
-            find(name, length) != NULL)
+        if (strncmp(name, PREFIX, PREFIX_LENGTH) != 0 ||
+            strncmp(name, BLAS_PREFIX, sizeof BLAS_PREFIX - 1) == 0 || find(name, length) != NULL)
             continue;
         fl_log_write(log, FILCH_LOG_WARNING,
                      "the environment sets %.*s, which filch does not know; the nearest is %s",

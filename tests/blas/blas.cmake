@@ -108,6 +108,8 @@ filch_blas_test(short 120 COMMAND ${through} "dgemm dpotrf dgesv" $<TARGET_FILE:
                 gemm potrf gesv ENVIRONMENT ${on_fake} FILCH_MEMORY_LIMIT=32K)
 filch_blas_test(faults 120 COMMAND ${blas}/faults.sh ${run} $<TARGET_FILE:blas_client>
                 ENVIRONMENT ${on_fake})
+filch_blas_test(settings 60 COMMAND ${blas}/settings.sh ${run} $<TARGET_FILE:blas_client>
+                ENVIRONMENT ${on_host})
 filch_blas_test(crowd 60 COMMAND ${through} "dgemm spotrf" $<TARGET_FILE:blas_crowd>
                 ENVIRONMENT ${on_host})
 filch_blas_test(crowd_fake 120 COMMAND ${through} "dgemm spotrf" $<TARGET_FILE:blas_crowd>

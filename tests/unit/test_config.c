@@ -459,6 +459,7 @@ static void unknown_variables_are_warned_of_once_each(void **state)
     (void)setenv("FILCH_POLCY", "static", 1);
     (void)setenv("FILCH_POLICY", "static", 1);
     (void)setenv("FILCHER", "not ours", 1);
+    (void)setenv("FILCH_BLAS_TILE", "the drop-in's", 1);
     assert_int_equal(fl_settings_read(&settings, &log, NULL), FILCH_OK);
     assert_int_equal(settings.policy, FILCH_POLICY_STATIC);
     assert_int_equal(all.calls, 1);
@@ -466,9 +467,10 @@ static void unknown_variables_are_warned_of_once_each(void **state)
     assert_string_equal(all.text[0], "the environment sets FILCH_POLCY, which filch does not "
                                      "know; the nearest is FILCH_POLICY");
     (void)setenv("FILCH_", "", 1);
+    (void)setenv("FILCH_BLAST", "1", 1);
     all.calls = 0;
     assert_int_equal(fl_settings_read(&settings, &log, NULL), FILCH_OK);
-    assert_int_equal(all.calls, 2);
+    assert_int_equal(all.calls, 3);
     /* The host asked for errors only. */
     all.calls = 0;
     assert_int_equal(fl_settings_read(&settings, &(fl_log){hear, &all, FILCH_LOG_ERROR}, NULL),
