@@ -63,3 +63,12 @@ if command -v "${CXX:-c++}" >/dev/null; then
         -o "$scratch/cholesky-cxx" $flags
     LD_LIBRARY_PATH=$prefix/$libdir "$scratch/cholesky-cxx"
 fi
+# A program with nothing but the drop-in: its calls arrive there, and have no next BLAS.
+flags=$(pkg-config --libs filch_blas)
+# shellcheck disable=SC2086 # words
+${CC:-cc} -std=c11 tests/blas/alone.c -o "$scratch/alone" $flags -lm
+LD_LIBRARY_PATH=$prefix/$libdir FILCH_BLAS_NEXT=/nonexistent "$scratch/alone"
+flags=$(pkg-config --libs filch_blas64)
+# shellcheck disable=SC2086 # words
+${CC:-cc} -std=c11 tests/blas/alone.c -o "$scratch/alone64" $flags -lm
+readelf -d "$scratch/alone64" | grep -q 'NEEDED.*\[libfilch_blas64\.so\]'
