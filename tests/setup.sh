@@ -24,6 +24,7 @@ tests  doxygen            doxygen
 tests  spin               spin
 clients python3-numpy     python:numpy
 clients python3-scipy     python:scipy
+clients hpcc              hpcc
 lint   clang-14           clang-14
 lint   libclang-rt-14-dev fuzzer:clang-14
 lint   clang-format-14    clang-format-14

@@ -138,3 +138,9 @@ foreach(where IN ITEMS host fake)
                     "dgemm sgemm dsyrk dpotrf dgetrf dgetrs dgeqrf" octave-cli --norc
                     ${blas}/products.m ENVIRONMENT ${on_${where}} FILCH_BLAS_TILE=64)
 endforeach()
+foreach(processes IN ITEMS 1 2)
+    filch_blas_test(hpl_host_${processes} 60 COMMAND ${blas}/hpl.sh ${run} ${processes} 0
+                    ENVIRONMENT ${on_host} FILCH_BLAS_TILE=64)
+    filch_blas_test(hpl_fake_${processes} 60 COMMAND ${blas}/hpl.sh ${run} ${processes} 1
+                    ENVIRONMENT ${on_fake} FILCH_BLAS_TILE=64)
+endforeach()
