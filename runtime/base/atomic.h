@@ -24,6 +24,7 @@
 #define fl_or_relaxed(p, v) atomic_fetch_or_explicit((p), (v), memory_order_relaxed)
 #define fl_or_acquire(p, v) atomic_fetch_or_explicit((p), (v), memory_order_acquire)
 #define fl_or_release(p, v) atomic_fetch_or_explicit((p), (v), memory_order_release)
+#define fl_or_acq_rel(p, v) atomic_fetch_or_explicit((p), (v), memory_order_acq_rel)
 #define fl_and_relaxed(p, v) atomic_fetch_and_explicit((p), (v), memory_order_relaxed)
 #define fl_and_release(p, v) atomic_fetch_and_explicit((p), (v), memory_order_release)
 #define fl_and_acq_rel(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)
