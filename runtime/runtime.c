@@ -12,6 +12,7 @@
 #include "memory/host/multicast.h"
 #include "sched/drive/driver.h"
 #include "sched/drive/scheduler.h"
+#include "sched/execute/pending.h"
 #include "sched/model/speed_file.h"
 #include "sched/worker/sched.h"
 
@@ -580,9 +581,11 @@ filch_status filch_runtime_destroy(filch_runtime *rt)
         return status;
     }
     if (!is_idle(rt)) {
-        return fl_core_fail(&rt->core, FILCH_BUSY, "filch_runtime_destroy", NULL,
-                            "jobs still running: %llu",
-                            (unsigned long long)fl_load_relaxed(&rt->jobs.running));
+        char what[160] = "";
+        bool is_pending = fl_pending_describe(&rt->sched, what, sizeof what);
+        return fl_core_fail(
+            &rt->core, FILCH_BUSY, "filch_runtime_destroy", NULL, "jobs still running: %llu%s%s",
+            (unsigned long long)fl_load_relaxed(&rt->jobs.running), is_pending ? "; " : "", what);
     }
     tear_down(rt);
     return FILCH_OK;

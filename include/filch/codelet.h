@@ -34,7 +34,7 @@ typedef struct filch_view {
 
 /**
  * Input of a host function. The structure and the data behind its pointers are valid during the
- * call only.
+ * call only; for a pending task (pending.h) until the task has ended.
  *
  * Work and cost functions get a partly filled structure: see ::filch_work_fn.
  */
@@ -64,9 +64,12 @@ typedef struct filch_call {
  * runtime, and must not leave by longjmp or by a C++ exception.
  *
  * @param call the work to do.
- * @return 0, or the caller's own code, which fails the job and appears in the job's error. filch
- *         itself fails a task with FILCH_OUT_OF_MEMORY if memory for its scratch is missing, and a
- *         chunk with FILCH_ALIAS if a mapping of the caller's turns out wrong.
+ * @return 0, or the caller's own code, which fails the job and appears in the job's error, with the
+ *         text of filch_call_set_text() if the function set one. Codelets with
+ *         ::FILCH_CODELET_MAY_PEND: or FILCH_PENDING, and the task ends later. filch itself fails a
+ *         task with FILCH_OUT_OF_MEMORY if memory for its scratch or its handle is missing, with
+ *         FILCH_WRONG_STATE if it returns FILCH_PENDING without having taken its handle, and a
+ * chunk with FILCH_ALIAS if a mapping of the caller's turns out wrong.
  */
 typedef int (*filch_host_fn)(const filch_call *call);
 
@@ -94,7 +97,14 @@ typedef enum filch_codelet_flags {
      * call's arguments and handles until its end. Whole contract: docs/concepts.md, "Speculative
      * execution".
      */
-    FILCH_CODELET_RESTARTABLE = 1
+    FILCH_CODELET_RESTARTABLE = 1,
+    /**
+     * Gives the host function's return value FILCH_PENDING its meaning: the task ends later
+     * (pending.h). Tasks of the codelet never run twice or in pieces: filch refuses the flag
+     * together with ::FILCH_CODELET_RESTARTABLE, and refuses the codelet for batches, for divisible
+     * tasks, for reducing accesses and for filch_data_reduction().
+     */
+    FILCH_CODELET_MAY_PEND = 2
 } filch_codelet_flags;
 
 /** Description of a new codelet; see ::FILCH_CODELET_DESC_INIT. */
@@ -143,6 +153,21 @@ typedef struct filch_codelet_desc {
  */
 FILCH_API filch_status filch_codelet_create(filch_runtime *runtime, const filch_codelet_desc *desc,
                                             filch_codelet **codelet);
+
+/**
+ * Gives the reason why the running host function is about to fail. The reason is appended to the
+ * text of the job's error (filch_job_error()) if the function returns the caller's own code, and is
+ * dropped otherwise. A second text replaces the first.
+ *
+ * @param call the running call.
+ * @param text the reason; copied, cut at 191 bytes.
+ * @return FILCH_OK; FILCH_WRONG_STATE (not a call of a host function, or not the innermost host
+ *         function running on the calling thread); FILCH_OUT_OF_MEMORY; FILCH_INVALID_ARGUMENT
+ *         (nulls).
+ *
+ * Thread safety: the thread running the host function. Since 0.1.
+ */
+FILCH_API filch_status filch_call_set_text(const filch_call *call, const char *text);
 
 #ifdef __cplusplus
 }

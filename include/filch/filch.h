@@ -17,6 +17,7 @@
 #include "filch/graph.h"
 #include "filch/job.h"
 #include "filch/kernels.h"
+#include "filch/pending.h"
 #include "filch/policy.h"
 #include "filch/report.h"
 #include "filch/runtime.h"

@@ -90,7 +90,8 @@ typedef struct filch_device_stats {
                                  work count their items. Without declared work or such items: the
                                  number of work items. */
     double busy_s;          /**< Seconds spent on the job's work items, dispatch included; a task
-                                 waiting for other work counts its time outside the wait. */
+                                 waiting for other work counts its time outside the wait, and a
+                                 pending task (pending.h) the time of its function. */
     double idle_s;          /**< Remaining seconds of the job's time; report.h breaks the time
                                  down. */
     double speed;           /**< work / busy_s; 0 before anything ran. */
@@ -109,6 +110,7 @@ typedef struct filch_device_stats {
      * ::FILCH_POLICY_STEAL; else 0.
      */
     uint64_t moved;
+    uint64_t pending; /**< Tasks whose function, called on the device, returned FILCH_PENDING. */
 } filch_device_stats;
 
 /** State and totals of a job; see filch_job_stats(). */
@@ -127,12 +129,14 @@ typedef struct filch_job_info {
     uint64_t bytes;        /**< Bytes copied between memories: sum of the devices' counts. */
     uint64_t evicted;      /**< Evictions: sum of the devices' counts. */
     uint64_t moved;        /**< Tasks run away from their data: sum of filch_device_stats.moved. */
+    uint64_t pending; /**< Tasks pending now (pending.h): the function has returned FILCH_PENDING,
+                           and the task has not retired. */
 } filch_job_info;
 
 /** Initializer of a ::filch_job_info. */
-#define FILCH_JOB_INFO_INIT                                                  \
-    {                                                                        \
-        sizeof(filch_job_info), FILCH_NOT_READY, 0, 0, 0, 0, 0, 0.0, 0, 0, 0 \
+#define FILCH_JOB_INFO_INIT                                                     \
+    {                                                                           \
+        sizeof(filch_job_info), FILCH_NOT_READY, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0 \
     }
 
 /**
@@ -167,7 +171,8 @@ FILCH_API filch_status filch_job_wait(filch_job *job, double seconds);
 FILCH_API filch_status filch_job_status(filch_job *job);
 
 /**
- * Asks a job to start nothing more. Work items in flight finish, and a work item just being started
+ * Asks a job to start nothing more. Work items in flight finish, pending tasks (pending.h) wait for
+ * their ends, and a work item just being started
  * by a worker may still run. The job completes with FILCH_CANCELLED if work was left out. The job
  * no longer waits for handles used by other jobs, and later jobs no longer wait for the job at
  * handles not yet in use; a job not yet started completes as soon as devices handle the

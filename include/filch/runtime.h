@@ -79,7 +79,8 @@ FILCH_API filch_status filch_runtime_drain(filch_runtime *runtime, double second
  * (::FILCH_CODELET_RESTARTABLE).
  *
  * @param runtime the runtime.
- * @return FILCH_OK; FILCH_BUSY while a job runs (nothing changes: drain or abort first);
+ * @return FILCH_OK; FILCH_BUSY while a job runs (nothing changes: drain or abort first; the error's
+ *         text names a pending task, see pending.h);
  *         FILCH_WRONG_STATE (called from a task or a callback); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: no second call on the runtime may be in progress. Blocking: joins the workers.
@@ -91,13 +92,15 @@ FILCH_API filch_status filch_runtime_destroy(filch_runtime *runtime);
  * Cancels every job, closes open graphs, waits for the work items in flight, and destroys the
  * runtime.
  *
- * Calls completion callbacks as ever; jobs submitted by the callbacks are cancelled, too.
+ * Calls completion callbacks as ever; jobs submitted by the callbacks are cancelled, too. Waits for
+ * the ends of pending tasks (pending.h), which filch_pending_status() now tells to be cancelled.
  *
  * @param runtime the runtime.
  * @return as filch_runtime_destroy(), but never FILCH_BUSY.
  *
  * Thread safety: no second call on the runtime may be in progress, except from the runtime's own
- * tasks and callbacks. Blocking: until the running host functions have returned. Since 0.1.
+ * tasks and callbacks, and except filch_pending_end() and filch_pending_status(). Blocking: until
+ * the running host functions have returned, and the pending tasks have ended. Since 0.1.
  */
 FILCH_API filch_status filch_runtime_abort(filch_runtime *runtime);
 

@@ -47,7 +47,9 @@ FILCH_API filch_status filch_trace_stop(filch_runtime *runtime);
  * work items, and the graph's number or the number of a batch's items. Copies have separate rows by
  * device and direction: "in" from the host, "out" to the host, "peer" from a second device's
  * memory, "inner" within a memory. A copy's arguments are the bytes, the second device and the
- * rate. Copies still under way are left out.
+ * rate. Copies still under way are left out. A pending task (pending.h) has its function's time as
+ * a work item, and an asynchronous event of category "pending" from the function's return to the
+ * end.
  *
  * "otherData" holds:
  *

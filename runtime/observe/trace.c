@@ -76,7 +76,7 @@ static bool is_copy(uint32_t kind)
 
 static const char *kind_name(uint32_t kind)
 {
-    static const char *const kinds[] = {"tile", "theft", "wait", "job",
+    static const char *const kinds[] = {"tile", "theft", "wait", "pending", "job",
                                         "in",   "out",   "peer", "inner"};
     return kinds[kind];
 }
@@ -107,12 +107,31 @@ static void put_args(FILE *file, const fl_trace_event *event, const fl_trace_lan
     } else if (event->kind == FL_TRACE_TILE && event->is_chunk) {
         fprintf(file, "\"first\":%llu,\"end\":%llu,\"job\":%u", (unsigned long long)event->first,
                 (unsigned long long)event->last, (unsigned)event->other);
-    } else if (event->kind == FL_TRACE_TILE) {
+    } else if (event->kind == FL_TRACE_TILE || event->kind == FL_TRACE_PENDING) {
         fprintf(file, "\"task\":%llu,\"graph\":%llu,\"job\":%u", (unsigned long long)event->first,
                 (unsigned long long)event->last, (unsigned)event->other);
     } else if (event->kind == FL_TRACE_JOB) {
         fprintf(file, "\"job\":%u,\"%s\":%llu", (unsigned)event->first,
                 event->is_chunk ? "items" : "graph", (unsigned long long)event->last);
+    }
+}
+
+/* Writes the two halves of an asynchronous event: pending tasks overlap, on the row of one device.
+ */
+static void put_pending(FILE *file, const fl_trace_event *event, const fl_trace_lane *lanes,
+                        uint64_t origin)
+{
+    for (int half = 0; half < 2; ++half) {
+        uint64_t at = half == 0 ? event->start : event->end;
+        fprintf(file,
+                ",\n{\"ph\":\"%s\",\"pid\":1,\"tid\":%u,\"cat\":\"pending\","
+                "\"id\":\"%u.%llu\",\"name\":\"",
+                half == 0 ? "b" : "e", (unsigned)event->device, (unsigned)event->other,
+                (unsigned long long)event->first);
+        fl_trace_put_text(file, event->name);
+        fprintf(file, "\",\"ts\":%.3f,\"args\":{", at > origin ? (double)(at - origin) / 1e3 : 0.0);
+        put_args(file, event, lanes);
+        fprintf(file, "}}");
     }
 }
 
@@ -124,6 +143,10 @@ static void put_event(FILE *file, const fl_trace_event *event, uint32_t row,
     bool has_name = event->kind == FL_TRACE_TILE || event->kind == FL_TRACE_JOB;
     uint64_t start = event->start > origin ? event->start : origin;
     if (event->end < origin) {
+        return;
+    }
+    if (event->kind == FL_TRACE_PENDING) {
+        put_pending(file, event, lanes, origin);
         return;
     }
     fprintf(file, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"cat\":\"%s\",\"name\":\"", row,

@@ -14,7 +14,8 @@ typedef enum fl_trace_kind {
     FL_TRACE_TILE,
     FL_TRACE_THEFT,
     FL_TRACE_WAIT,
-    FL_TRACE_JOB, /* time from ability to run until the end; a single row of jobs */
+    FL_TRACE_PENDING, /* time from the return of a pending task's function until the task's end */
+    FL_TRACE_JOB,     /* time from ability to run until the end; a single row of jobs */
     /* Copies, with a row per kind: */
     FL_TRACE_IN, /* copy from the host */
     FL_TRACE_OUT,
@@ -34,7 +35,10 @@ typedef struct fl_trace_event {
     uint32_t other; /* work item: number of its job; theft: the victim; copy: the device at the far
                        end, or FL_TRACE_HOST */
     uint16_t kind;
-    uint16_t is_chunk; /* work item: a chunk of a batch; job: a batch */
+    union {
+        uint16_t is_chunk; /* work item: a chunk of a batch; job: a batch */
+        uint16_t device;   /* pending task: the device that ran the function */
+    };
 } fl_trace_event;
 _Static_assert(sizeof(fl_trace_event) == 48, "filch/trace.h says so");
 

@@ -2,6 +2,7 @@
 /* After fork, every call of the child on what the parent made is FILCH_FORKED; a runtime of the
  * child's own works; the parent goes on. */
 #define _GNU_SOURCE
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,16 @@ static int nothing(const filch_call *call)
 {
     (void)call;
     return 0;
+}
+
+static filch_pending taken;
+static _Atomic int is_taken;
+
+static int pend(const filch_call *call)
+{
+    filch_status status = filch_call_pend(call, &taken);
+    is_taken = 1;
+    return status == FILCH_OK ? FILCH_PENDING : 1;
 }
 
 typedef struct objects {
@@ -61,6 +72,8 @@ static void check_refused(const objects *o)
     CHECK(filch_job_stats(o->job, &info, NULL, 0) == FILCH_FORKED);
     CHECK(filch_job_items(o->job, NULL, 0, &count) == FILCH_FORKED);
     CHECK(filch_job_release(o->job) == FILCH_FORKED);
+    CHECK(filch_pending_status(taken) == FILCH_FORKED);
+    CHECK(filch_pending_end(taken, 0, NULL) == FILCH_FORKED);
     CHECK(filch_data_destroy(o->data) == FILCH_FORKED);
     CHECK(filch_device_at(runtime, 0, &device) == FILCH_FORKED);
     CHECK(filch_device_next(runtime, &index) == FILCH_FORKED);
@@ -83,6 +96,16 @@ static void make(objects *o)
     graph.kind = FILCH_GRAPH_OPEN;
     CHECK(filch_graph_create(o->runtime, &graph, &o->open) == FILCH_OK);
     CHECK(filch_graph_submit(o->open, NULL, &o->job) == FILCH_OK);
+    filch_codelet_desc codelet = FILCH_CODELET_DESC_INIT;
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    codelet.name = "pend";
+    codelet.host = pend;
+    codelet.flags = FILCH_CODELET_MAY_PEND;
+    CHECK(filch_codelet_create(o->runtime, &codelet, &task.codelet) == FILCH_OK);
+    CHECK(filch_graph_add(o->open, &task, NULL) == FILCH_OK);
+    while (is_taken == 0) {
+        sched_yield();
+    }
     data.ptr = cells;
     data.element = sizeof cells[0];
     data.rows = 4;
@@ -110,6 +133,8 @@ int main(void)
     task.codelet = o.codelet;
     CHECK(filch_graph_add(o.open, &task, NULL) == FILCH_OK);
     CHECK(filch_graph_close(o.open) == FILCH_OK);
+    CHECK(filch_job_status(o.job) == FILCH_NOT_READY);
+    CHECK(filch_pending_end(taken, 0, NULL) == FILCH_OK);
     CHECK(filch_job_wait(o.job, 300) == FILCH_OK);
     behave_run(o.runtime, o.codelet, 1000);
     CHECK(filch_runtime_destroy(o.runtime) == FILCH_OK);

@@ -63,7 +63,7 @@ static void bad_arguments_are_refused(void **state)
     REFUSE(host, NULL);
     REFUSE(arg_size, 65536);
     REFUSE(arg_size, UINT32_MAX);
-    REFUSE(flags, 2);
+    REFUSE(flags, 4);
     REFUSE(flags, 0x80000001u);
 }
 

@@ -211,6 +211,10 @@ static filch_status check_reduction(const filch_graph *graph, const filch_task_d
             graph, desc, FILCH_WRONG_STATE,
             "access %u: nobody said how to reduce to '%s' (filch_data_reduction)", i, data->label);
     }
+    if (fl_codelet_may_pend(desc->codelet)) {
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
+                               "access %u: a task that may pend cannot reduce", i);
+    }
     const filch_codelet *combine = data->reduction_combine;
     if (combine->device_count == 0) {
         return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE,
@@ -301,9 +305,11 @@ static filch_status check_desc(const filch_graph *graph, const filch_task_desc *
     const char *wrong = codelet->arg_size != 0 && desc->args == NULL ? "arguments are missing"
                         : codelet->arg_size == 0 && desc->args != NULL
                             ? "the codelet's arg_size is 0, but there are arguments"
-                        : desc->reserved != 0                  ? "reserved is not 0"
-                        : desc->items == 0 && desc->grain != 0 ? "there is a grain, but no items"
-                                                               : NULL;
+                        : desc->reserved != 0 ? "reserved is not 0"
+                        : desc->items == 0
+                            ? desc->grain != 0 ? "there is a grain, but no items" : NULL
+                        : fl_codelet_may_pend(codelet) ? "a task that may pend is not divisible"
+                                                       : NULL;
     if (wrong != NULL) {
         return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT, "%s", wrong);
     }
@@ -674,7 +680,7 @@ static filch_status add_locked(filch_graph *graph, const filch_task_desc *desc, 
         parts = (fl_parts){.blocks = parts.blocks};
         parts_release(graph, desc, &parts);
     }
-    graph->restartable_count += task->codelet->flags != 0;
+    graph->restartable_count += (task->codelet->flags & FILCH_CODELET_RESTARTABLE) != 0;
     fl_store_relaxed(&graph->task_count, graph->task_count + 1);
     *added = task;
     return FILCH_OK;

@@ -174,10 +174,12 @@ static filch_status check_codelets(const filch_data *data, const filch_codelet *
             return fl_core_fail(core, FILCH_WRONG_RUNTIME, REDUCTION, data->label,
                                 "codelet '%s' belongs to another runtime", codelet->name);
         }
-        if (codelet->arg_size != 0) {
+        if (codelet->arg_size != 0 || fl_codelet_may_pend(codelet)) {
             return fl_core_fail(core, FILCH_INVALID_ARGUMENT, REDUCTION, data->label,
-                                "codelet '%s' has arguments, of which there are none here",
-                                codelet->name);
+                                "codelet '%s' %s", codelet->name,
+                                codelet->arg_size != 0
+                                    ? "has arguments, of which there are none here"
+                                    : "may pend, which a reduction cannot");
         }
     }
     return FILCH_OK;

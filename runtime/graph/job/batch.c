@@ -496,8 +496,9 @@ static filch_status check_desc(fl_core *core, const filch_batch_desc *desc)
     const char *wrong = codelet->arg_size != 0 && desc->args == NULL ? "arguments are missing"
                         : codelet->arg_size == 0 && desc->args != NULL
                             ? "the codelet's arg_size is 0, but there are arguments"
-                        : desc->reserved != 0 ? "reserved is not 0"
-                                              : NULL;
+                        : desc->reserved != 0          ? "reserved is not 0"
+                        : fl_codelet_may_pend(codelet) ? "chunks of a batch cannot pend"
+                                                       : NULL;
     if (wrong != NULL) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, SUBMIT, codelet->name, "%s", wrong);
     }

@@ -17,6 +17,8 @@
 #define DEVICE_SIZE_BYTES offsetof(filch_device_stats, evicted)
 #define INFO_SIZE_EVICTED offsetof(filch_job_info, moved)
 #define DEVICE_SIZE_EVICTED offsetof(filch_device_stats, moved)
+#define INFO_SIZE_MOVED offsetof(filch_job_info, pending)
+#define DEVICE_SIZE_MOVED offsetof(filch_device_stats, pending)
 #define SUBMIT_SIZE_FIRST offsetof(filch_submit_desc, cuda_waits)
 
 /* Maximum number of workers with a spare job for the worker's hazard pointer; no machine runs more
@@ -590,21 +592,23 @@ static void cancel_rest(filch_job *job)
     }
 }
 
-void fl_job_fail(filch_job *job, const fl_task *task, int code, const char *device, uint64_t lo,
+void fl_job_fail(filch_job *job, const fl_task *task, const fl_failure *why, uint64_t lo,
                  uint64_t hi)
 {
     char what[96] = "";
     fl_mutex_lock(&job->lock);
-    describe_failed(job, task, (filch_item_range){lo, hi, FILCH_TASK_FAILED, code}, what,
+    describe_failed(job, task, (filch_item_range){lo, hi, FILCH_TASK_FAILED, why->code}, what,
                     sizeof what);
     if (fl_load_relaxed(&job->failed) == 0) {
         job->error = (filch_error)FILCH_ERROR_INIT;
         fl_error_fill(&job->error,
                       (fl_fault){.status = FILCH_TASK_FAILED,
-                                 .native_code = code,
-                                 .device = device,
+                                 .native_code = why->code,
+                                 .device = why->device,
                                  .label = failed_label(job, task)},
-                      "%s of job '%s' returned %d on %s", what, job->label, code, device);
+                      "%s of job '%s' returned %d on %s%s%s", what, job->label, why->code,
+                      why->device, why->text != NULL ? ": " : "",
+                      why->text != NULL ? why->text : "");
         fl_store_release(&job->failed, 1); /* release: error is written first */
     }
     fl_mutex_unlock(&job->lock);
@@ -804,7 +808,8 @@ filch_status filch_job_stats(filch_job *job, filch_job_info *info, filch_device_
     now.total = fl_load_relaxed(&job->total);
     size_t device_size = size < INFO_SIZE_BYTES     ? DEVICE_SIZE_FIRST
                          : size < INFO_SIZE_EVICTED ? DEVICE_SIZE_BYTES
-                         : size < sizeof *info      ? DEVICE_SIZE_EVICTED
+                         : size < INFO_SIZE_MOVED   ? DEVICE_SIZE_EVICTED
+                         : size < sizeof *info      ? DEVICE_SIZE_MOVED
                                                     : sizeof *devices;
     core->scheduler->job_stats(core->scheduler, job, &now, devices, device_size, count);
     memcpy(info, &now, size);

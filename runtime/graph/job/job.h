@@ -91,9 +91,16 @@ struct filch_job {
 /* Subtracts n from the remaining count. Completes the job when the count reaches zero. Thread-safe;
  * call without core->lock. */
 void fl_job_retired(filch_job *job, int64_t n);
-/* Handles a task or chunk that returned code: records the first failure, and cancels the job if the
- * caller asked for cancellation. */
-void fl_job_fail(filch_job *job, const fl_task *task, int code, const char *device, uint64_t lo,
+/* A code returned by a task or chunk of the caller's. */
+typedef struct fl_failure {
+    int code;
+    const char *text;   /* the caller's reason, or null */
+    const char *device; /* name of the device that called the function */
+} fl_failure;
+
+/* Handles a task or chunk that returned a code: records the first failure, and cancels the job if
+ * the caller asked for cancellation. */
+void fl_job_fail(filch_job *job, const fl_task *task, const fl_failure *why, uint64_t lo,
                  uint64_t hi);
 /* Handles a task or chunk that the device was unable to run, as fl_job_fail; error has the
  * reason. */

@@ -8,16 +8,20 @@
 #include "graph/scheduler.h"
 
 #define CREATE "filch_codelet_create"
+#define FLAGS (FILCH_CODELET_RESTARTABLE | FILCH_CODELET_MAY_PEND)
 
 static const char *check(const filch_codelet_desc *desc)
 {
-    return desc == NULL                                                ? "the descriptor is null"
-           : desc->name == NULL || desc->name[0] == '\0'               ? "it has no name"
-           : desc->host == NULL && desc->cuda == NULL                  ? "it has no implementation"
-           : desc->arg_size > UINT16_MAX                               ? "arg_size is over 65,535"
-           : (desc->flags & ~(uint32_t)FILCH_CODELET_RESTARTABLE) != 0 ? "unknown flags are set"
-           : desc->cuda != NULL                                        ? fl_kernel_check(desc->cuda)
-                                                                       : NULL;
+    return desc == NULL                                  ? "the descriptor is null"
+           : desc->name == NULL || desc->name[0] == '\0' ? "it has no name"
+           : desc->host == NULL && desc->cuda == NULL    ? "it has no implementation"
+           : desc->arg_size > UINT16_MAX                 ? "arg_size is over 65,535"
+           : (desc->flags & ~(uint32_t)FLAGS) != 0       ? "unknown flags are set"
+           : desc->flags == FLAGS                        ? "a task that may pend is not restartable"
+           : (desc->flags & FILCH_CODELET_MAY_PEND) != 0 && desc->host == NULL
+               ? "a task may pend by its host function, of which there is none"
+           : desc->cuda != NULL ? fl_kernel_check(desc->cuda)
+                                : NULL;
 }
 
 static filch_status check_sizes(fl_core *core, const filch_codelet_desc *desc)
@@ -94,7 +98,7 @@ filch_status filch_codelet_create(filch_runtime *runtime, const filch_codelet_de
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, CREATE, desc->name,
                             "no memory for a codelet");
     }
-    made->host = desc->host;
+    made->host = made->host_given = desc->host;
     made->work = desc->work;
     made->cost = desc->cost != NULL ? desc->cost : desc->work;
     made->arg_size = desc->arg_size;

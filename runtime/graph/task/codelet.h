@@ -9,7 +9,10 @@
 
 struct filch_codelet {
     fl_object object;
+    /* Called for an item on a host device: the caller's function, or the scheduler's function
+     * before it where the task may pend. */
     filch_host_fn host;
+    filch_host_fn host_given; /* the caller's function, or null */
     filch_work_fn work;
     filch_work_fn cost;
     fl_kernel *kernel; /* CUDA implementation, ready to run; null: not given, or no device for it */
@@ -33,6 +36,12 @@ struct filch_codelet {
 static inline bool fl_devices_have(const uint64_t *devices, uint32_t device)
 {
     return (devices[device / 64] >> device % 64 & 1) != 0;
+}
+
+/* Tells whether a task of the codelet may end after its host function has returned. */
+static inline bool fl_codelet_may_pend(const filch_codelet *codelet)
+{
+    return (codelet->flags & FILCH_CODELET_MAY_PEND) != 0;
 }
 
 static inline bool fl_codelet_runs_on(const filch_codelet *codelet, uint32_t device)

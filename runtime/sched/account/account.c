@@ -71,6 +71,23 @@ static void record(const fl_worker *w, const fl_item *item)
     fl_trace_add(ring, event);
 }
 
+void fl_account_pending(const fl_worker *w, const fl_pending_task *pending)
+{
+    fl_trace_ring *ring = fl_trace_of(w);
+    const fl_task *task = pending->item.task;
+    /* A task that was ended before its function returned was never pending. */
+    if (ring != NULL && pending->ended > pending->since) {
+        fl_trace_add(ring, (fl_trace_event){.start = pending->since,
+                                            .end = pending->ended,
+                                            .name = task->codelet->name,
+                                            .first = task->order,
+                                            .last = task->graph->number,
+                                            .other = (uint32_t)pending->item.job->sequence,
+                                            .kind = FL_TRACE_PENDING,
+                                            .device = (uint16_t)pending->worker});
+    }
+}
+
 static void end_gap(fl_worker *w, bool counts)
 {
     if (!w->ledger.is_gap) {

@@ -47,8 +47,11 @@ typedef enum fl_event {
     FL_EVENT_DEVICE_LOST /* all items in flight are lost with their device */
 } fl_event;
 
-/* The worker's only call into the accounting; item: null where no item is named above. For the
- * worker's driver. */
+/* Records in the trace how long a task was pending, which is about to retire. */
+void fl_account_pending(const fl_worker *worker, const fl_pending_task *pending);
+
+/* The worker's only call into the accounting of time; item: null where no item is named above. For
+ * the worker's driver. */
 void fl_account_event(fl_worker *worker, fl_event event, const fl_item *item);
 
 /* --- The current job: its retired items are counted in the worker, and its time counts as busy ---

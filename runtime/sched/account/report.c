@@ -407,6 +407,7 @@ void fl_account_stats(fl_scheduler *self, const filch_job *job, filch_job_info *
     info->seconds = has_begun && end > begin ? (double)(end - begin) / 1e9 : 0;
     info->done = info->failed = info->skipped = info->bytes = info->evicted = 0;
     info->moved = 0;
+    uint64_t pended = 0, retired = 0;
     for (uint32_t d = 0; d < sched->count; ++d) {
         const fl_share *share = fl_job_share(job, d);
         info->done += fl_load_relaxed(&share->done);
@@ -418,6 +419,8 @@ void fl_account_stats(fl_scheduler *self, const filch_job *job, filch_job_info *
         info->bytes += in + out + peer;
         info->evicted += fl_load_relaxed(&traffic->evicted);
         info->moved += fl_load_relaxed(&share->moved);
+        pended += fl_load_relaxed(&share->pended);
+        retired += fl_load_relaxed(&share->unpended);
         if (d >= count) {
             continue;
         }
@@ -440,7 +443,10 @@ void fl_account_stats(fl_scheduler *self, const filch_job *job, filch_job_info *
             .evicted = fl_load_relaxed(&traffic->evicted),
             .bytes_evicted = fl_load_relaxed(&traffic->written_back),
             .moved = fl_load_relaxed(&share->moved),
+            .pending = fl_load_relaxed(&share->pended),
         };
         memcpy((char *)devices + d * device_bytes, &stats, device_bytes);
     }
+    /* Reads of a running job are no snapshot. */
+    info->pending = pended > retired ? pended - retired : 0;
 }

@@ -10,6 +10,7 @@
 #include "sched/execute/host_events.h"
 #include "sched/execute/job_start.h"
 #include "sched/execute/launch.h"
+#include "sched/execute/pending.h"
 #include "sched/execute/shared_queue.h"
 #include "sched/execute/step.h"
 #include "sched/model/predict.h"
@@ -217,7 +218,7 @@ static void fill_interface(fl_sched *sched)
         .looks_ahead = sched->looks_ahead,
         .recalls = fl_speed_file_is_on(&sched->speed_file),
         .speed_bytes = sched->count * sizeof(fl_speed),
-        .codelet_init = fl_predict_init,
+        .codelet_init = fl_pending_codelet_init,
         .able = able,
         .device_is_lost = device_is_lost,
         .owner = fl_job_owner,
@@ -257,9 +258,14 @@ static filch_status init_locks(fl_sched *sched)
     if ((status = fl_cond_init(&sched->done)) != FILCH_OK) {
         goto done;
     }
-    if ((status = fl_mutex_init(&sched->drive_lock)) == FILCH_OK) {
+    if ((status = fl_mutex_init(&sched->drive_lock)) != FILCH_OK) {
+        goto cond;
+    }
+    if ((status = fl_pendings_init(sched)) == FILCH_OK) {
         return FILCH_OK;
     }
+    fl_mutex_fini(&sched->drive_lock);
+cond:
     fl_cond_fini(&sched->done);
 done:
     fl_mutex_fini(&sched->done_lock);
@@ -270,6 +276,7 @@ done:
 
 static void fini_locks(fl_sched *sched)
 {
+    fl_pendings_fini(sched);
     fl_mutex_fini(&sched->drive_lock);
     fl_cond_fini(&sched->done);
     fl_mutex_fini(&sched->done_lock);
@@ -450,6 +457,7 @@ arrays:
 void fl_sched_fini(fl_sched *sched)
 {
     stop_threads(sched);
+    fl_pendings_quiesce(sched);
     for (uint32_t d = 0; d < sched->count; ++d) {
         if (sched->workers[d].offload != NULL) {
             fl_launch_drop_scratch(&sched->workers[d]);

@@ -2,6 +2,8 @@
 /* Host call: runs a codelet's host function on the driver's thread, with views and scratch. */
 #include "sched/execute/host_call.h"
 
+#include <stdio.h>
+
 #include "sched/execute/divide.h"
 #include "sched/execute/private_output.h"
 #include "sched/worker/item.h"
@@ -113,6 +115,54 @@ void fl_worker_run(fl_worker *w)
     w->now.item.ns = w->now.item.own = w->now.item.fair = end - start;
     w->ledger.own_ns = w->now.item.ns - (w->ledger.nested_ns - nested);
 }
+
+/* --- Reasons of failures --- */
+
+const fl_item *fl_host_call_item(const fl_worker *w)
+{
+    return fl_sched_self(w->sched) == w && w->now.item.state != FL_ITEM_DONE ? &w->now.item : NULL;
+}
+
+static bool is_same(fl_item_name a, fl_item_name b)
+{
+    return a.of == b.of && a.sequence == b.sequence && a.number == b.number;
+}
+
+const char *fl_host_call_text(const fl_worker *w, const fl_item *item)
+{
+    const fl_call_text *text = w->call.text;
+    /* The text may be an earlier item's, whose function returned 0. */
+    return text != NULL && is_same(text->item, fl_item_name_of(item)) ? text->text : NULL;
+}
+
+filch_status filch_call_set_text(const filch_call *call, const char *text)
+{
+    fl_worker *w = call != NULL ? call->opaque : NULL;
+    if (w == NULL) {
+        /* Work and cost functions get no runtime to record details in. */
+        return call == NULL ? FILCH_INVALID_ARGUMENT : FILCH_WRONG_STATE;
+    }
+    fl_core *core = w->sched->core;
+    if (text == NULL) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_call_set_text", NULL,
+                            "the text is null");
+    }
+    const fl_item *item = fl_host_call_item(w);
+    if (item == NULL) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_call_set_text", NULL,
+                            "the calling thread runs no host function of the device");
+    }
+    if (w->call.text == NULL &&
+        (w->call.text = fl_alloc(&core->memory, sizeof *w->call.text)) == NULL) {
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_call_set_text", NULL,
+                            "no memory for the text");
+    }
+    w->call.text->item = fl_item_name_of(item);
+    snprintf(w->call.text->text, sizeof w->call.text->text, "%s", text);
+    return FILCH_OK;
+}
+
+/* --- Costs --- */
 
 double fl_item_cost(const fl_worker *w, const fl_item *item)
 {

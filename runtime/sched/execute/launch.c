@@ -400,6 +400,7 @@ static bool launch_pretended(fl_worker *w, fl_in_flight *flight)
         w->now.item = *item;
         fl_worker_run(w);
         item->code = w->now.item.code;
+        flight->pending = w->now.item.state == FL_ITEM_PENDING ? w->call.returned : NULL;
         w->now.item = kept;
     }
     if (w->device->backend->queue->launch(w->device, &launch, item->start, &w->stall.error) ==

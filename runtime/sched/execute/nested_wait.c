@@ -85,6 +85,7 @@ filch_status fl_nested_open(fl_worker *w, fl_nested *nested, const filch_job *go
                           .views = w->call.views,
                           .scratch = w->call.scratch,
                           .scratch_bytes = w->call.scratch_bytes,
+                          .text = w->call.text,
                           .begin = fl_clock_now(&core->clock),
                           .nested_ns = w->ledger.nested_ns};
     for (uint32_t level = 0; level < FL_LEVELS; ++level) {
@@ -99,6 +100,7 @@ filch_status fl_nested_open(fl_worker *w, fl_nested *nested, const filch_job *go
     w->call.views = views;
     w->call.scratch = NULL;
     w->call.scratch_bytes = 0;
+    w->call.text = NULL;
     return FILCH_OK;
 }
 
@@ -107,9 +109,11 @@ void fl_nested_close(fl_worker *w, fl_nested *nested)
     const fl_memory *memory = &w->sched->core->memory;
     fl_free_aligned(memory, w->call.scratch, w->call.scratch_bytes, 64);
     fl_free(memory, w->call.views, FL_MOST_VIEWS * sizeof *w->call.views);
+    fl_free(memory, w->call.text, sizeof *w->call.text);
     w->call.views = nested->views;
     w->call.scratch = nested->scratch;
     w->call.scratch_bytes = nested->scratch_bytes;
+    w->call.text = nested->text;
     w->now.item = nested->frame.item;
     w->now.frames = nested->frame.outer;
     fl_store_release(&w->signals.nested, nested->frame.depth - 1);

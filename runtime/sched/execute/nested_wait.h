@@ -23,6 +23,7 @@ typedef struct fl_nested {
     filch_view *views;
     char *scratch;
     size_t scratch_bytes;
+    fl_call_text *text;
     uint64_t begin;     /* ns */
     uint64_t nested_ns; /* time in earlier waits of the item, ns */
 } fl_nested;

@@ -15,6 +15,7 @@
 #include "sched/execute/give.h"
 #include "sched/execute/graph_launch.h"
 #include "sched/execute/launch.h"
+#include "sched/execute/pending.h"
 #include "sched/execute/pick.h"
 #include "sched/execute/poll_interval.h"
 #include "sched/execute/publish.h"
@@ -56,6 +57,7 @@ fl_in_flight *fl_pipeline_take(fl_worker *w, const fl_item *item)
     flight->home_count = 0;
     flight->foreign_count = 0;
     flight->is_timed = flight->is_ahead = flight->has_failed = flight->is_admitted = false;
+    flight->pending = NULL;
     return flight;
 }
 
@@ -76,7 +78,15 @@ void fl_pipeline_land(fl_worker *w, fl_in_flight *flight)
     if (flight->is_timed) {
         --w->offload->timed;
     }
+    fl_pending_task *pending = flight->pending;
     fl_pipeline_give(w, flight);
+    if (FL_UNLIKELY(pending != NULL)) {
+        /* The function has run, also where the simulated device was then lost. */
+        item.code = 0;
+        item.is_refused = false;
+        fl_pending_let_go(w, &item, pending);
+        return;
+    }
     fl_worker_retire(w, &item);
 }
 
@@ -253,6 +263,10 @@ static bool retire_finished(fl_worker *w)
             --w->offload->lane_load[flight->lane];
         }
         fl_pipeline_finish(w, flight);
+        any = true;
+    }
+    if (FL_UNLIKELY(fl_pending_has_ended(w))) {
+        fl_pending_retire_ended(w);
         any = true;
     }
     return land_written(w) || any;

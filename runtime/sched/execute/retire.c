@@ -9,6 +9,7 @@
 #include "sched/execute/backup.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/give.h"
+#include "sched/execute/host_call.h"
 #include "sched/execute/reduce.h"
 #include "sched/execute/shared_queue.h"
 #include "sched/model/explore.h"
@@ -185,7 +186,9 @@ static void fail_tile(fl_worker *w, const fl_item *item, uint64_t first, uint64_
     if (item->is_refused) {
         fl_job_fail_device(w->now.job, item->task, &w->stall.error, first, last);
     } else {
-        fl_job_fail(w->now.job, item->task, item->code, w->device->info.name, first, last);
+        const fl_failure why = {
+            .code = item->code, .text = fl_host_call_text(w, item), .device = w->device->info.name};
+        fl_job_fail(w->now.job, item->task, &why, first, last);
     }
 }
 
@@ -260,6 +263,12 @@ static __attribute__((noinline)) void retire_divided(fl_worker *w, fl_item *item
     }
 }
 
+static inline void count_work(fl_worker *w, const fl_task *task)
+{
+    double work = fl_bits_double(fl_load_relaxed(&w->now.share->work)) + (double)task->work;
+    fl_store_relaxed(&w->now.share->work, fl_double_bits(work));
+}
+
 static void retire_task(fl_worker *w, fl_item *item)
 {
     fl_task *task = item->task;
@@ -283,8 +292,7 @@ static void retire_task(fl_worker *w, fl_item *item)
     if (is_plain || !fl_task_is_own(task)) {
         count_outcome(w, item, 1, 1);
         if ((task->codelet->work != NULL || task->has_items) && !item->skip) {
-            double work = fl_bits_double(fl_load_relaxed(&w->now.share->work)) + (double)task->work;
-            fl_store_relaxed(&w->now.share->work, fl_double_bits(work));
+            count_work(w, task);
             if (task->codelet->work != NULL && item->code == 0) {
                 fl_rated_count(w, task->codelet, (double)task->work);
             }
@@ -292,6 +300,48 @@ static void retire_task(fl_worker *w, fl_item *item)
     }
     end_task(w, task, is_plain, failed);
 }
+
+/* --- Pending tasks --- */
+
+void fl_worker_let_go(fl_worker *w, const fl_item *item)
+{
+    fl_task *task = item->task;
+    fl_worker_enter(w, task);
+    if (item->timed) {
+        /* The time that the function held the worker. */
+        learn(w, item, task->codelet);
+        fl_account_event(w, FL_EVENT_TIMED, item);
+    }
+    if (w->sched->keeps_holders && task->access_count != 0) {
+        fl_place_note(w, task);
+    }
+    fl_count(&w->now.share->tiles, 1);
+    fl_count(&w->now.share->pended, 1);
+    if (task->codelet->work != NULL) {
+        count_work(w, task);
+    }
+    fl_worker_flush(w);
+}
+
+void fl_worker_retire_pending(fl_worker *w, const fl_pending_task *pending)
+{
+    const fl_item *item = &pending->item;
+    fl_task *task = item->task;
+    fl_worker_enter(w, task);
+    if (item->is_refused) {
+        fl_job_fail_device(w->now.job, task, &w->stall.error, 0, 0);
+    } else if (item->code != 0) {
+        const fl_failure why = {.code = item->code,
+                                .text = pending->text[0] != '\0' ? pending->text : NULL,
+                                .device = w->sched->workers[pending->worker].device->info.name};
+        fl_job_fail(w->now.job, task, &why, 0, 0);
+    }
+    fl_count(&w->now.share->unpended, 1);
+    fl_count(item->code == 0 ? &w->now.share->done : &w->now.share->failed, 1);
+    end_task(w, task, fl_task_is_plain(task), item->code != 0);
+}
+
+/* --- Chunks --- */
 
 /* Retires a run of a chunk that lost to a second run. Only the sample of the device's speed
  * counts. */

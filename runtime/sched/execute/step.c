@@ -6,6 +6,7 @@
 #include "sched/execute/divide.h"
 #include "sched/execute/fetch.h"
 #include "sched/execute/host_events.h"
+#include "sched/execute/pending.h"
 #include "sched/execute/pipeline.h"
 #include "sched/execute/publish.h"
 #include "sched/execute/theft.h"
@@ -168,13 +169,25 @@ static __attribute__((noinline)) fl_act begin_rare(fl_worker *w)
     return begin(w);
 }
 
+/* Lets a task go whose function returned FILCH_PENDING. */
+static __attribute__((noinline)) void let_go(fl_worker *w)
+{
+    w->now.item.state = FL_ITEM_DONE;
+    fl_pending_let_go(w, &w->now.item, w->call.returned);
+}
+
 static fl_act step_synchronous(fl_worker *w)
 {
-    if (FL_UNLIKELY(w->now.item.state == FL_ITEM_FETCHING)) {
-        return await_operands(w);
-    }
-    if (w->now.item.state == FL_ITEM_LAUNCHED) {
+    if (FL_LIKELY(w->now.item.state == FL_ITEM_LAUNCHED)) {
         retire_run(w);
+    } else if (FL_UNLIKELY(w->now.item.state != FL_ITEM_DONE)) {
+        if (w->now.item.state == FL_ITEM_FETCHING) {
+            return await_operands(w);
+        }
+        let_go(w);
+    }
+    if (FL_UNLIKELY(fl_pending_has_ended(w))) {
+        fl_pending_retire_ended(w);
     }
     for (;;) {
         if (fl_worker_pick(w, &w->now.item)) {
@@ -199,14 +212,25 @@ static fl_act step_synchronous(fl_worker *w)
     }
 }
 
+/* Ends the item that the driver has run, if any. */
+static void end_run(fl_worker *w)
+{
+    if (w->now.item.state == FL_ITEM_LAUNCHED) {
+        retire_run(w);
+    } else if (w->now.item.state == FL_ITEM_PENDING) {
+        let_go(w);
+    }
+}
+
 /* Steps a synchronous device offline: the present item ends. */
 static fl_act rest_synchronous(fl_worker *w)
 {
     if (w->now.item.state == FL_ITEM_FETCHING) {
         return await_operands(w);
     }
-    if (w->now.item.state == FL_ITEM_LAUNCHED) {
-        retire_run(w);
+    end_run(w);
+    if (fl_pending_has_ended(w)) {
+        fl_pending_retire_ended(w);
     }
     fl_offline_settle(w);
     if (fl_offline_pick(w, &w->now.item)) {
@@ -242,9 +266,7 @@ fl_act fl_worker_step(fl_worker *w)
 void fl_worker_settle(fl_worker *w)
 {
     w->ready.in_step = true;
-    if (w->now.item.state == FL_ITEM_LAUNCHED) {
-        retire_run(w);
-    }
+    end_run(w);
     fl_ready_unslot(w);
     fl_worker_flush(w);
     fl_jobs_end_peek(w);

@@ -94,6 +94,7 @@ void fl_worker_fini(fl_worker *w)
     fl_eventcount_fini(&w->signals.event);
     fini_pipeline(w);
     fl_free_aligned(memory, w->call.scratch, w->call.scratch_bytes, 64);
+    fl_free(memory, w->call.text, sizeof *w->call.text);
     fl_free_aligned(memory, w->backup.output, w->backup.output_bytes, 64);
     fl_free(memory, w->call.views, FL_MOST_VIEWS * sizeof *w->call.views);
 }

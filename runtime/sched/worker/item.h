@@ -29,12 +29,14 @@ typedef struct fl_backup_run {
 
 /* State of an item. */
 typedef enum fl_item_state {
-    FL_ITEM_DONE,        /* over, or none */
-    FL_ITEM_PICKED,      /* taken by the worker */
-    FL_ITEM_FETCHING,    /* on the host: waits for its operands */
-    FL_ITEM_STALLED,     /* waits until other items give memory back */
-    FL_ITEM_LAUNCHED,    /* on the device's lane, or called by the driver */
-    FL_ITEM_WRITING_BACK /* past on the lane; its results are on the way home */
+    FL_ITEM_DONE,         /* over, or none */
+    FL_ITEM_PICKED,       /* taken by the worker */
+    FL_ITEM_FETCHING,     /* on the host: waits for its operands */
+    FL_ITEM_STALLED,      /* waits until other items give memory back */
+    FL_ITEM_LAUNCHED,     /* on the device's lane, or called by the driver */
+    FL_ITEM_WRITING_BACK, /* past on the lane; its results are on the way home */
+    FL_ITEM_PENDING /* on the host: the function returned FILCH_PENDING, and the worker is to let
+                       the task go */
 } fl_item_state;
 
 /* A work item: a task, a piece of a divisible task, a chunk of a batch, or a whole graph. */
@@ -82,10 +84,11 @@ typedef struct fl_in_flight {
     fl_marker arriving; /* a copy that the device waits for before the item; 0: none, or past */
     uint64_t arrived;   /* when the worker saw the copy past, ns */
     uint32_t lane;
-    bool is_timed;    /* counted in offload->timed */
-    bool is_ahead;    /* in the ring of items whose successors are to be looked at */
-    uint32_t next;    /* index of the next element of a list */
-    bool has_failed;  /* still runs; worker->stall.late says why it failed */
+    bool is_timed;                   /* counted in offload->timed */
+    bool is_ahead;                   /* in the ring of items whose successors are to be looked at */
+    uint32_t next;                   /* index of the next element of a list */
+    struct fl_pending_task *pending; /* simulated device: of a pending task; or null */
+    bool has_failed;                 /* still runs; worker->stall.late says why it failed */
     bool is_admitted; /* its operands are pinned, except the staged operands of a chunk */
     fl_staged staged;
     uint32_t home_count;
@@ -93,6 +96,23 @@ typedef struct fl_in_flight {
     uint32_t foreign_count;
     fl_marker foreign[FL_FOREIGN]; /* the item is good if no marker of these has failed */
 } fl_in_flight;
+
+/* Name of one run of an item, as long as the runtime lives. */
+typedef struct fl_item_name {
+    const void *of;    /* the task, or the job of a chunk */
+    uint64_t sequence; /* of the job */
+    uint64_t number;   /* epoch of the task, or first grain of the chunk */
+} fl_item_name;
+
+static inline fl_item_name fl_item_name_of(const fl_item *item)
+{
+    const fl_task *task = item->task;
+    /* Relaxed: the caller has the task, and only the owner of a claimed task changes its epoch. */
+    return (fl_item_name){.of = task != NULL ? (const void *)task : item->job,
+                          .sequence = item->job->sequence,
+                          .number = task != NULL ? fl_word_epoch(fl_load_relaxed(&task->word))
+                                                 : item->lo};
+}
 
 /* Codelet of the item; null for a gate. */
 static inline const filch_codelet *fl_item_codelet(const fl_item *item)
@@ -139,7 +159,7 @@ static inline void fl_item_range(const fl_item *item, uint64_t *lo, uint64_t *hi
 /* Whether the item is a chunk whose codelet allows a backup run. */
 static inline bool fl_item_may_race(const fl_item *item, const filch_codelet *codelet)
 {
-    return item->task == NULL && codelet->flags != 0 && !item->skip;
+    return item->task == NULL && (codelet->flags & FILCH_CODELET_RESTARTABLE) != 0 && !item->skip;
 }
 
 #endif

@@ -125,6 +125,8 @@ typedef struct fl_share {
     /* The owner's: the codelet counted last, and the index in rated; FL_RATED: none. */
     const filch_codelet *rated_last;
     uint32_t rated_at;
+    _Atomic uint64_t pended;   /* tasks whose function, run here, returned FILCH_PENDING */
+    _Atomic uint64_t unpended; /* pending tasks retired here, whoever ran the functions */
     fl_rated rated[FL_RATED];
     fl_account account;
     /* First device only: names of the codelets in every device's `rated`. */

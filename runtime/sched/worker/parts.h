@@ -218,12 +218,24 @@ typedef struct fl_worker_backup {
     size_t output_bytes;
 } fl_worker_backup;
 
+/* Bytes of a caller's text about a failure. */
+#define FL_CALL_TEXT 192
+
+/* The reason that a host function gave for its failure, and the item that the function ran. */
+typedef struct fl_call_text {
+    fl_item_name item;
+    char text[FL_CALL_TEXT];
+} fl_call_text;
+
 /* Memory and trace for the call of a codelet. */
 typedef struct fl_worker_call {
     filch_view *views; /* FL_MOST_VIEWS views of the innermost running item */
     char *scratch;
     size_t scratch_bytes;
-    _Atomic(fl_trace_ring *) trace; /* null: not recording */
+    fl_call_text *text;               /* null: no function gave a reason yet */
+    struct fl_pending_task *running;  /* record of the innermost call that may pend, or null */
+    struct fl_pending_task *returned; /* record of an item in state FL_ITEM_PENDING */
+    _Atomic(fl_trace_ring *) trace;   /* null: not recording */
 } fl_worker_call;
 
 #endif

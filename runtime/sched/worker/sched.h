@@ -16,6 +16,7 @@
 #include "device/pool.h"
 #include "filch/policy.h"
 #include "graph/scheduler.h"
+#include "sched/worker/pending.h"
 #include "sched/worker/speed_record.h"
 #include "sched/worker/tuning.h"
 #include "sched/worker/worker.h"
@@ -134,6 +135,7 @@ struct fl_sched {
     _Atomic uint32_t offline_count;
     _Atomic uint64_t roster;
     _Atomic uint32_t dividing; /* open divisions; relaxed: a guess */
+    fl_pendings pendings;
 
     fl_event_polling polling;
 
