@@ -174,7 +174,7 @@ static void rest(fl_worker *w, const fl_goal *goal, uint64_t deadline)
     fl_act act = fl_worker_step(w);
     if (act == FL_ACT_WAIT) {
         sleep_announced(w, goal, deadline);
-        if (clear_idle(w) && goal != NULL && fl_goal_is_met(goal)) {
+        if (clear_idle(w) && goal != NULL && (fl_goal_is_met(goal) || fl_time_now() >= deadline)) {
             /* The waker may have chosen us for work no longer looked for here. */
             fl_sched_wake(w->sched, 1);
         }

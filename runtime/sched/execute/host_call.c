@@ -135,6 +135,14 @@ const char *fl_host_call_text(const fl_worker *w, const fl_item *item)
     return text != NULL && is_same(text->item, fl_item_name_of(item)) ? text->text : NULL;
 }
 
+/* Tells whether the call is the item's, not that of an item that waits for the item. */
+static bool is_innermost(const fl_worker *w, const fl_item *item, const filch_call *call)
+{
+    bool may_pend = item->task != NULL && fl_codelet_may_pend(item->task->codelet);
+    return may_pend ? w->call.running != NULL && call == &w->call.running->call
+                    : call->views == w->call.views;
+}
+
 filch_status filch_call_set_text(const filch_call *call, const char *text)
 {
     fl_worker *w = call != NULL ? call->opaque : NULL;
@@ -148,9 +156,10 @@ filch_status filch_call_set_text(const filch_call *call, const char *text)
                             "the text is null");
     }
     const fl_item *item = fl_host_call_item(w);
-    if (item == NULL) {
-        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_call_set_text", NULL,
-                            "the calling thread runs no host function of the device");
+    if (item == NULL || !is_innermost(w, item, call)) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_call_set_text", NULL, "%s",
+                            item == NULL ? "the calling thread runs no host function of the device"
+                                         : "the call's function waits for other work, or is over");
     }
     if (w->call.text == NULL &&
         (w->call.text = fl_alloc(&core->memory, sizeof *w->call.text)) == NULL) {

@@ -401,6 +401,9 @@ static bool launch_pretended(fl_worker *w, fl_in_flight *flight)
         fl_worker_run(w);
         item->code = w->now.item.code;
         flight->pending = w->now.item.state == FL_ITEM_PENDING ? w->call.returned : NULL;
+        if (FL_UNLIKELY(w->now.item.is_refused)) {
+            fl_publish_fail(w, flight, &w->stall.error);
+        }
         w->now.item = kept;
     }
     if (w->device->backend->queue->launch(w->device, &launch, item->start, &w->stall.error) ==

@@ -138,8 +138,9 @@ bool fl_pending_describe(fl_sched *sched, char *text, size_t bytes)
 static void fill(const fl_worker *w, fl_pending_task *pending, const filch_call *given)
 {
     const fl_item *item = &w->now.item;
-    /* Relaxed: the ending's serial tells whether the values are of the run looked for. */
-    fl_store_relaxed(&pending->job, item->job);
+    /* Release: who reads the job of a later run sees that the serial is not its own any more. */
+    fl_store_release(&pending->job, item->job);
+    /* Relaxed: values for messages. */
     fl_store_relaxed(&pending->codelet, item->task->codelet);
     fl_store_relaxed(&pending->order, item->task->order);
     pending->worker = w->index;
@@ -175,6 +176,18 @@ static bool ends_by_itself(fl_pending_task *pending)
     return true;
 }
 
+/* The scratch is the task's until the end: the next call, which a simulated device makes before the
+ * task is let go, gets another. */
+static void keep_scratch(fl_worker *w, fl_pending_task *pending)
+{
+    if (fl_task_scratch(w->now.item.task) != 0) {
+        pending->scratch = w->call.scratch;
+        pending->scratch_bytes = w->call.scratch_bytes;
+        w->call.scratch = NULL;
+        w->call.scratch_bytes = 0;
+    }
+}
+
 /* Stands before the host function of a codelet whose tasks may pend. */
 static int call_host(const filch_call *given)
 {
@@ -190,6 +203,7 @@ static int call_host(const filch_call *given)
     w->call.running = outer;
     bool is_pending = code == FILCH_PENDING;
     if (pending->is_taken && (is_pending || !ends_by_itself(pending))) {
+        keep_scratch(w, pending);
         w->call.returned = pending;
         w->now.item.state = FL_ITEM_PENDING;
         return 0;
@@ -234,13 +248,6 @@ void fl_pending_let_go(fl_worker *w, const fl_item *item, fl_pending_task *pendi
     pending->item.state = FL_ITEM_DONE;
     pending->is_published =
         w->offload != NULL && w->device->is_synchronous && fl_operands_matter(item);
-    if (fl_task_scratch(item->task) != 0) {
-        /* The scratch is the task's until the end: the next call gets another. */
-        pending->scratch = w->call.scratch;
-        pending->scratch_bytes = w->call.scratch_bytes;
-        w->call.scratch = NULL;
-        w->call.scratch_bytes = 0;
-    }
     /* Counts the function as run, and leaves the job: the job may be over, and its memory used
      * again, as soon as the task is let go. */
     fl_worker_let_go(w, item);
@@ -278,7 +285,7 @@ filch_status filch_call_pend(const filch_call *call, filch_pending *pending)
     const char *wrong = item == NULL ? "the calling thread runs no host function of the device"
                         : item->task == NULL || !fl_codelet_may_pend(item->task->codelet)
                             ? "the codelet lacks FILCH_CODELET_MAY_PEND"
-                        : call->views != w->call.running->views
+                        : w->call.running == NULL || call != &w->call.running->call
                             ? "the call's function waits for other work"
                             : NULL;
     if (wrong != NULL) {

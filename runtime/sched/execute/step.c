@@ -120,6 +120,9 @@ static fl_act await_operands(fl_worker *w)
         fl_fetch_abandon(w);
         return FL_ACT_MORE;
     }
+    if (FL_UNLIKELY(fl_pending_has_ended(w))) {
+        fl_sched_wake(w->sched, 1); /* the ender may have chosen us, and we are about to be busy */
+    }
     return FL_ACT_RUN;
 }
 

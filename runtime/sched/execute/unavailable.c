@@ -23,6 +23,7 @@
 
 #include "sched/account/account.h"
 #include "sched/execute/divide.h"
+#include "sched/execute/pending.h"
 #include "sched/execute/pick.h"
 #include "sched/execute/placed.h"
 #include "sched/execute/shared_queue.h"
@@ -328,10 +329,15 @@ static bool is_fetched(fl_worker *w)
     fl_offload *offload = w->offload;
     bool all = true;
     for (int from = 0; from < 2 && offload != NULL && !w->device->is_synchronous; ++from) {
-        /* Asks the driver: no item in flight does. A lost device reads nothing. */
-        if (offload->fetched[from] != 0 &&
-            w->device->backend->lane->reached(w->device, offload->fetched[from], NULL) ==
-                FILCH_NOT_READY) {
+        const fl_lane_ops *lane = w->device->backend->lane;
+        /* Asks the driver: no item in flight does. */
+        filch_status status = offload->fetched[from] != 0
+                                  ? lane->reached(w->device, offload->fetched[from], NULL)
+                                  : FILCH_OK;
+        if (status != FILCH_OK && status != FILCH_NOT_READY) {
+            lane->drain(w->device, NULL); /* how far a failed device got is unknown */
+        }
+        if (status == FILCH_NOT_READY) {
             all = false;
         } else {
             offload->fetched[from] = 0;
@@ -342,7 +348,7 @@ static bool is_fetched(fl_worker *w)
 
 void fl_offline_settle(fl_worker *w)
 {
-    if (w->now.frames != NULL || !is_fetched(w)) {
+    if (!is_fetched(w) || w->now.frames != NULL) {
         /* The waiting task needs the work. */
         return;
     }
@@ -404,6 +410,10 @@ fl_act fl_offline_rest(fl_worker *w)
 
 fl_act fl_failed_step(fl_worker *w)
 {
+    if (w->sched->events != NULL && fl_pending_has_ended(w)) {
+        /* Of simulated devices, all may be lost. A failed GPU leaves them to the host's workers. */
+        fl_pending_retire_ended(w);
+    }
     bool is_wanted = settle(w, true);
     is_wanted = fl_shared_queue_leave(w) || is_wanted;
     /* A failing task makes successors ready. */
