@@ -431,6 +431,7 @@ static filch_status build(void *state, bench_built *built)
     cholesky *c = state;
     bench_square_meet(&c->square, built->runtime);
     c->has_panels =
+        c->square.offload.has_gpus &&
         bench_offload_shares(built->runtime, FILCH_POTRF_TRTRI_SHARED(c->square.kernels->element));
     size_t count = (c->square.n + c->square.tile - 1) / c->square.tile;
     filch_status status = make_codelets(c, built);
