@@ -98,7 +98,8 @@ static void read_all(void)
                                   .start_s = START_S,
                                   .reports = flag("FILCH_BLAS_REPORT"),
                                   .is_verbose = flag("FILCH_BLAS_VERBOSE")};
-    warn_unknown();
+    if (settings.is_verbose)
+        warn_unknown();
     settings.is_fixed = number("FILCH_BLAS_LEAST_FLOPS", INFINITY, &settings.least_flops);
     (void)number("FILCH_BLAS_START_S", INFINITY, &settings.start_s);
     if (number("FILCH_BLAS_TILE", TILE_MOST, &tile))

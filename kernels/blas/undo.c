@@ -55,17 +55,20 @@ static void begin(fl_undo *undo, int which, size_t bytes)
 /* *bytes becomes what the block has. */
 static void *take(fl_undo_memory *memory, size_t *bytes)
 {
-    void *block = NULL;
+    void *block = NULL, *small = NULL;
     if (*bytes < LARGE_PAGE)
         return malloc(*bytes);
     (void)pthread_mutex_lock(&memory->lock);
     if (memory->bytes >= *bytes) {
         block = memory->block;
         *bytes = memory->bytes;
-        memory->block = NULL;
-        memory->bytes = 0;
+    } else {
+        small = memory->block; /* makes room for the larger one */
     }
+    memory->block = NULL;
+    memory->bytes = 0;
     (void)pthread_mutex_unlock(&memory->lock);
+    free(small);
     if (block)
         return block;
     *bytes = (*bytes + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
@@ -75,11 +78,11 @@ static void *take(fl_undo_memory *memory, size_t *bytes)
     return block;
 }
 
-/* The larger one of two blocks is kept. */
-static void give(fl_undo_memory *memory, void *block, size_t bytes)
+/* The larger one of two blocks is kept. Only the bytes used have pages to take. */
+static void give(fl_undo_memory *memory, void *block, size_t bytes, size_t used)
 {
     if (block && bytes >= LARGE_PAGE) {
-        (void)madvise(block, bytes, MADV_FREE);
+        (void)madvise(block, used, MADV_FREE);
         (void)pthread_mutex_lock(&memory->lock);
         if (bytes > memory->bytes) {
             void *kept = memory->block;
@@ -101,7 +104,7 @@ bool fl_undo_begin(fl_undo *undo, fl_undo_memory *memory, const fl_blas_call *ca
         size_t bytes = (size_t)out->rows * (size_t)out->cols * undo->element;
         if (!out->is_read)
             continue;
-        undo->bytes[k] = bytes;
+        undo->bytes[k] = undo->used[k] = bytes;
         undo->copies[k] = take(memory, &undo->bytes[k]);
         if (!undo->copies[k]) {
             fl_undo_wait(undo);
@@ -134,7 +137,7 @@ void fl_undo_restore(const fl_undo *undo, int first)
 void fl_undo_drop(fl_undo *undo)
 {
     for (int k = 0; k < undo->count; k++)
-        give(undo->memory, undo->copies[k], undo->bytes[k]);
+        give(undo->memory, undo->copies[k], undo->bytes[k], undo->used[k]);
     undo->count = 0;
 }
 

@@ -35,6 +35,7 @@ typedef struct fl_undo {
     fl_blas_output outputs[2];
     void *copies[2]; /* without gaps between columns; null: nothing to bring back */
     size_t bytes[2]; /* of the blocks of the copies */
+    size_t used[2];  /* of the copies */
     fl_undo_memory *memory;
     int count;
     size_t element;
