@@ -4,8 +4,12 @@
 # release, and there builds the programs of the documentation through CMake and pkg-config, and
 # runs them and the tools. Skipped where such a root cannot be made.
 set -euo pipefail
-packages=$1
-scratch=$2
+packages=${1:?}
+scratch=${2:?}
+case $scratch in
+/?*/?*) ;;
+*) echo "not a folder to make and remove: $scratch" && exit 1 ;;
+esac
 root=$scratch/root
 
 skip()
@@ -20,20 +24,24 @@ read -r mirror suite < <(apt-get indextargets --format '$(REPO_URI) $(CODENAME)'
 
 # Mounts are made in a mount namespace and end with it, however the script ends. What is removed is
 # removed from outside, where nothing is mounted.
-if [ "${FILCH_CLEAN_ROOT-}" != mounted ]; then
+outside=/proc/$PPID/ns/mnt
+if [ "$(readlink /proc/self/ns/mnt)" = "$(readlink "$outside")" ]; then
     unshare --mount --propagation private true 2>/dev/null || skip "no mount namespaces"
     rm -rf --one-file-system "$scratch"
     mkdir -p "$root"
     status=0
-    FILCH_CLEAN_ROOT=mounted unshare --mount --propagation private "$0" "$@" || status=$?
+    unshare --mount --propagation private "$0" "$@" || status=$?
     [ $status -eq 1 ] || rm -rf --one-file-system "$root"
     exit $status
 fi
 
-debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$scratch/debootstrap.log" 2>&1 ||
+debootstrap --force-check-gpg --variant=minbase "$suite" "$root" "$mirror" \
+    >"$scratch/debootstrap.log" 2>&1 ||
     skip "debootstrap cannot make a root: $(tail -n 1 "$scratch/debootstrap.log")"
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
+printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d" # no daemons
+chmod +x "$root/usr/sbin/policy-rc.d"
 
 # in_root COMMAND...: what fails says what it printed.
 in_root()
@@ -45,7 +53,8 @@ in_root()
         return 1
     }
 }
-cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/"
+# How packages are fetched here; none of the hooks.
+apt-config dump | grep '^Acquire::' >"$root/etc/apt/apt.conf.d/90fetch" || true
 in_root apt-get update || skip "no package lists"
 in_root apt-get install -y --no-install-recommends gcc libc6-dev cmake make pkg-config \
     libopenblas-dev liblapacke-dev || skip "no compiler can be had"

@@ -3,13 +3,17 @@
 # packages.sh BUILD SCRATCH: makes the Debian packages of a build in SCRATCH/packages, and looks at
 # what is in them and what they depend on.
 set -euo pipefail
-build=$1
-scratch=$2
+build=${1:?}
+scratch=${2:?}
+case $scratch in
+/?*/?*) ;;
+*) echo "not a folder to make and remove: $scratch" && exit 1 ;;
+esac
 command -v dpkg-shlibdeps >/dev/null || { echo "skipped: no dpkg-dev"; exit 77; }
 rm -rf "$scratch"
 mkdir -p "$scratch/packages"
 
-# The build's own folder is not written to: two tests may make packages at once.
+# Made outside of the build's own folder.
 cpack --config "$build/CPackConfig.cmake" -G DEB -B "$scratch/work" >"$scratch/cpack.log" 2>&1 || {
     cat "$scratch/cpack.log"
     exit 1
