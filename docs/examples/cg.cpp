@@ -51,7 +51,7 @@ struct problem { // A x = b with b = 1
     }
 };
 
-#include "plain_cg.hpp" // measure()
+#include "plain_cg.hpp" // argument(), measure()
 
 static double sum(const in_all &parts, double total = 0)
 {
@@ -97,7 +97,7 @@ static void add_iteration(filch::graph &graph, problem &s, const filch::data *v,
 
 int main(int argc, char **argv)
 {
-    problem s(argc > 1 ? static_cast<std::uint32_t>(std::atoi(argv[1])) : 40);
+    problem s(static_cast<std::uint32_t>(argument(argc, argv, 1, 40, 800)));
     filch::runtime runtime("host");
     const std::uint32_t wanted = std::min({3 * runtime.device_count(), s.rows / s.plane, 100U});
     const std::uint64_t height = (s.rows + wanted - 1) / wanted; // a plane or more

@@ -47,6 +47,18 @@ inline void plain_cg(problem &s, int most)
     }
 }
 
+// Argument number at of the program, 1 to most; ends the program where the argument is anything else.
+inline int argument(int argc, char **argv, int at, int otherwise, long most)
+{
+    char *end = nullptr;
+    const long value = argc > at ? std::strtol(argv[at], &end, 10) : otherwise;
+    if (value < 1 || value > most || (end && *end != '\0')) {
+        std::fprintf(stderr, "argument %d is '%s', and must be 1 to %ld\n", at, argv[at], most);
+        std::exit(2);
+    }
+    return static_cast<int>(value);
+}
+
 inline double median(std::vector<double> times)
 {
     std::sort(times.begin(), times.end());
@@ -56,7 +68,8 @@ inline double median(std::vector<double> times)
 // Runs both in turn, and compares the solutions; 0 where they agree.
 template <class Solve> int measure(int argc, char **argv, problem &s, const Solve &solve)
 {
-    const int most = argc > 2 ? std::atoi(argv[2]) : 200, repeats = argc > 3 ? std::atoi(argv[3]) : 1;
+    const int most = argument(argc, argv, 2, 200, 1000000);
+    const int repeats = argument(argc, argv, 3, 1, 1000);
     problem plain = s;
     std::vector<double> times[2];
     const auto seconds = [](const auto &run) {
@@ -71,7 +84,8 @@ template <class Solve> int measure(int argc, char **argv, problem &s, const Solv
         plain.begin();
         times[1].push_back(seconds([&] { plain_cg(plain, most); }));
         for (std::size_t i = 0; i < s.rows; ++i) {
-            worst = std::fmax(worst, std::fabs(s.x[i] - plain.x[i]));
+            const double d = std::fabs(s.x[i] - plain.x[i]);
+            worst = d > worst || std::isnan(d) ? d : worst; // fmax() would drop a NaN
             largest = std::fmax(largest, std::fabs(plain.x[i]));
         }
     }
