@@ -12,13 +12,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#if __cplusplus >= 202002L
+#include <span>
+#endif
 
 #include "filch/filch.h"
 
 namespace filch
 {
 
-/** Contiguous elements; std::span of C++20 can be made from a span. */
+/** Contiguous elements; std::span of C++20 can be made from a span, also from a temporary. */
 template <class T> class span
 {
   public:
@@ -227,5 +230,10 @@ class context
 };
 
 } // namespace filch
+
+#ifdef __cpp_lib_span
+/** Elements outlive a span. */
+template <class T> inline constexpr bool std::ranges::enable_borrowed_range<filch::span<T>> = true;
+#endif
 
 #endif
