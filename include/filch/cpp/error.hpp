@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -23,23 +24,23 @@ namespace filch
 
 /**
  * Code of a task that a C++ exception failed, where the exception is no filch::failure. Codes from
- * here to here + 2^30 are reserved: no function of a task may return them.
+ * here to here + 2^23 are reserved: no function of a task may return them. FILCH_PENDING is none.
  */
 inline constexpr std::int32_t thrown = INT32_MIN;
 
 /** Exception of a task that fails with a code of its own. */
-class failure : public std::runtime_error
+class FILCH_API failure : public std::runtime_error
 {
   public:
     /**
      * Makes the exception.
      *
-     * @param code code of the task, filch::error::code(); 0 is no failure and becomes
-     * filch::thrown.
+     * @param code code of the task, filch::error::code(); 0 and FILCH_PENDING are no failures and
+     *             become filch::thrown.
      * @param text text of the task, part of filch::error::what().
      */
     failure(std::int32_t code, const std::string &text)
-        : std::runtime_error(text), code_(code != 0 ? code : thrown)
+        : std::runtime_error(text), code_(code != 0 && code != FILCH_PENDING ? code : thrown)
     {
     }
 
@@ -58,7 +59,7 @@ class failure : public std::runtime_error
  *
  * Thread safety: as std::runtime_error; reading is safe from any thread.
  */
-class error : public std::runtime_error
+class FILCH_API error : public std::runtime_error
 {
   public:
     /**
@@ -159,35 +160,45 @@ class failures
 {
   public:
     struct entry {
-        std::int32_t number;
-        std::int32_t code;
-        std::uint64_t run;
-        std::string text;
-        std::exception_ptr cause;
+        std::int32_t number = 0;
+        std::int32_t code = 0;
+        std::uint64_t run = 0;
+        std::string text = {};
+        std::exception_ptr cause = {};
     };
 
     /* The code to return for the exception being handled. Without memory the text is lost. */
     std::int32_t note(std::int32_t code, const char *text) noexcept
     {
         try {
+            std::vector<entry>
+                dropped; /* ends behind the lock: an exception's destructor may call */
             const std::lock_guard<std::mutex> lock(mutex_);
             if (entries_.size() >= limit && swept_ != run_) { /* once a run */
                 swept_ = run_;
-                entries_.erase(
-                    std::remove_if(entries_.begin(), entries_.end(),
-                                   [this](const entry &each) { return each.run != run_; }),
-                    entries_.end());
+                const auto from =
+                    std::partition(entries_.begin(), entries_.end(),
+                                   [this](const entry &each) { return each.run >= run_; });
+                dropped.assign(std::make_move_iterator(from),
+                               std::make_move_iterator(entries_.end()));
+                entries_.erase(from, entries_.end());
             }
             if (entries_.size() >= limit) {
                 return code;
             }
-            std::int32_t number = thrown + 1 + static_cast<std::int32_t>(count_ % reserved);
+            std::int32_t number = thrown + 1 + static_cast<std::int32_t>(count_ % numbers);
             entries_.push_back({number, code, run_, text, std::current_exception()});
             ++count_;
             return number;
         } catch (...) {
             return code;
         }
+    }
+
+    /* Whether a code stands for a text, there still or dropped, or for filch::thrown. */
+    static bool is_number(std::int32_t code) noexcept
+    {
+        return code <= thrown + static_cast<std::int32_t>(numbers);
     }
 
     /* False if the code is no text's. */
@@ -210,10 +221,20 @@ class failures
         ++run_;
     }
 
+    /* After a submission: a run that did not begin drops no texts of the run that goes on. */
+    void undo_refused_run(filch_status status) noexcept
+    {
+        if (status != FILCH_OK && status != FILCH_TASK_FAILED && status != FILCH_CANCELLED) {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            --run_;
+        }
+    }
+
   private:
     static constexpr std::size_t limit = 1024; /* devices of a runtime: the first failure is among
                                                   the first so many texts */
-    static constexpr std::uint32_t reserved = (1U << 30) - 1;
+    static constexpr std::uint32_t numbers = (1U << 23) - 1;
+    static_assert(thrown + static_cast<std::int32_t>(numbers) < FILCH_PENDING);
 
     mutable std::mutex mutex_;
     std::vector<entry> entries_;
@@ -237,6 +258,16 @@ template <class Body> int guarded(failures *texts, const Body &body) noexcept
     }
 }
 
+/* The function's own code of what a record has. No number of a text is shown. */
+inline std::int32_t code_of(std::int32_t code, const failures *texts)
+{
+    failures::entry entry;
+    if (!failures::is_number(code)) {
+        return code;
+    }
+    return texts && texts->find(code, entry) ? entry.code : thrown;
+}
+
 /* Error from a record of filch, with the text of the task's exception where there was one. */
 inline error make_error(filch_error details, filch_status status, const char *call,
                         const failures *texts)
@@ -246,12 +277,14 @@ inline error make_error(filch_error details, filch_status status, const char *ca
         return error(status, call, filch_status_message(status));
     }
     std::string text = details.text;
-    if (texts && details.status == FILCH_TASK_FAILED && texts->find(details.native_code, entry)) {
+    if (details.status == FILCH_TASK_FAILED && failures::is_number(details.native_code)) {
+        if (!texts || !texts->find(details.native_code, entry)) {
+            entry.code = thrown;
+            entry.text = "an exception, whose text was not kept";
+        }
         text = std::string(details.label) + " on " + details.device + ": " + entry.text;
         details.native_code = entry.code;
         std::snprintf(details.text, sizeof details.text, "%s", text.c_str());
-    } else if (details.status == FILCH_TASK_FAILED && details.native_code == thrown) {
-        text += ", for an exception";
     }
     return error(status, details, text, entry.cause);
 }

@@ -114,7 +114,9 @@ class [[nodiscard]] graph
      * @param accesses an access for every view.
      * @return the task's name within the graph, for edge().
      * @throw error FILCH_INVALID_ARGUMENT: sizes of elements differ, a handle of const elements is
-     *              written; the refusals of filch_graph_add() and filch_codelet_create();
+     *              written, a task with items has a function without filch::range and
+     *              filch::context, a task without items one with filch::range; the refusals of
+     *              filch_graph_add() and filch_codelet_create();
      *              std::bad_alloc; what copying the function throws. On an exception no task is
      *              added.
      */
@@ -128,6 +130,7 @@ class [[nodiscard]] graph
             "parameters of a lambda are context, range and views; arguments are captures");
         detail::access_list list(what.name_);
         detail::collect_for<L>(list, accesses...);
+        detail::require_range<L>(what.name_, what.desc_.items);
         filch_task_desc desc = what.desc_;
         if constexpr (detail::travels<G>) {
             const detail::packet<G> args = {detail::make_header(state(), what.units_, list),
@@ -159,6 +162,7 @@ class [[nodiscard]] graph
     {
         detail::access_list list("kernel");
         detail::collect_for<L>(list, accesses...);
+        detail::require_range<L>("kernel", code.desc_.items);
         return put(code.desc_, list, &args);
     }
 
@@ -176,6 +180,7 @@ class [[nodiscard]] graph
     {
         detail::access_list list("kernel");
         detail::collect_for<L>(list, accesses...);
+        detail::require_range<L>("kernel", code.desc_.items);
         return put(code.desc_, list, nullptr);
     }
 
@@ -260,6 +265,7 @@ class [[nodiscard]] graph
         state_->texts.begin_run();
         filch_status status = filch_graph_run(graph_handle, &submit, &details);
         if (status != FILCH_OK) {
+            state_->texts.undo_refused_run(status);
             throw detail::make_error(details, status, "filch_graph_run", &state_->texts);
         }
     }
@@ -277,7 +283,9 @@ class [[nodiscard]] graph
         live(call);
         job made(state_->runtime, state_);
         state_->texts.begin_run();
-        check(filch_graph_submit(state_->handle, &submit, &made.state_->handle), call);
+        filch_status status = filch_graph_submit(state_->handle, &submit, &made.state_->handle);
+        state_->texts.undo_refused_run(status);
+        check(status, call);
         return made;
     }
 
@@ -291,10 +299,10 @@ class [[nodiscard]] graph
         check(filch_graph_close(live("filch_graph_close")), "filch_graph_close");
     }
 
-    /** @return handle for calls of the C interface; stays the owner's. */
+    /** @return handle for calls of the C interface; stays the owner's; null after the runtime. */
     filch_graph *handle() const noexcept
     {
-        return state_ ? state_->handle : nullptr;
+        return state_ && state_->runtime->handle ? state_->handle : nullptr;
     }
 
   private:

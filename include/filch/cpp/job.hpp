@@ -77,10 +77,11 @@ struct job_end {
  *
  * The destructor never throws. A complete job is given back. A running job is cancelled first (an
  * open graph closed, too), and the destructor waits for the functions of the job that run at the
- * moment, for nothing else. No function of the job therefore runs after the destructor, and
- * captured references may end with the scope. In poll mode the destructor runs the workers
- * meanwhile. Where filch refuses the wait (a completion callback, a task of the job itself), the
- * cancelled job goes on to its end alone. detach() lets a job run on.
+ * moment, and for the ends of its pending tasks (pending.h). No function of the job therefore runs
+ * after the destructor, and captured references may end with the scope. Inside a task, and in poll
+ * mode, the destructor runs other ready work meanwhile, as filch_job_wait() does. Where filch
+ * refuses the wait (a completion callback, a task of the job itself), the cancelled job goes on to
+ * its end alone. detach() lets a job run on.
  *
  * Thread safety: any thread may call the const functions concurrently, with no concurrent move,
  * detach() or destruction.
@@ -180,10 +181,9 @@ class [[nodiscard]] job
         check(filch_job_items(live("filch_job_items"), nullptr, 0, &count), "filch_job_items");
         std::vector<filch_item_range> made(count);
         check(filch_job_items(state_->handle, made.data(), count, &count), "filch_job_items");
-        detail::failures::entry found;
         for (filch_item_range &each : made) {
-            if (state_->of && state_->of->texts.find(each.code, found)) {
-                each.code = found.code;
+            if (each.status == FILCH_TASK_FAILED) {
+                each.code = detail::code_of(each.code, state_->texts());
             }
         }
         return made;
@@ -204,7 +204,15 @@ class [[nodiscard]] job
         desc.device_count = static_cast<std::uint32_t>(devices.size());
         live(call);
         job made(state_->runtime, state_->of);
-        check(filch_job_resume(state_->handle, &desc, nullptr, &made.state_->handle), call);
+        if (state_->of) {
+            state_->of->texts.begin_run();
+        }
+        filch_status status =
+            filch_job_resume(state_->handle, &desc, nullptr, &made.state_->handle);
+        if (state_->of) {
+            state_->of->texts.undo_refused_run(status);
+        }
+        check(status, call);
         return made;
     }
 
@@ -224,10 +232,13 @@ class [[nodiscard]] job
         }
     }
 
-    /** @return handle for calls of the C interface, e.g. filch_job_report(); stays the owner's. */
+    /**
+     * @return handle for calls of the C interface, e.g. filch_job_report(); stays the owner's; null
+     *         after the runtime.
+     */
     filch_job *handle() const noexcept
     {
-        return state_ ? state_->handle : nullptr;
+        return state_ && state_->runtime->handle ? state_->handle : nullptr;
     }
 
   private:

@@ -16,7 +16,8 @@ namespace filch
  * Runtime; owner, move-only.
  *
  * The destructor never throws. It cancels every job, closes open graphs, and waits for the
- * functions that run at the moment, as filch_runtime_abort() does. Owners made from the runtime may
+ * functions that run at the moment and for the ends of pending tasks (pending.h), as
+ * filch_runtime_abort() does. Owners made from the runtime may
  * live on: their calls throw FILCH_INVALID_HANDLE, their destructors do nothing more in filch.
  * Inside a task or a completion callback the destructor leaves the runtime running.
  *

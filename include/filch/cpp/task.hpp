@@ -8,7 +8,8 @@
  * order:
  *
  * 1. filch::context, if wanted;
- * 2. filch::range, for batches and divisible tasks;
+ * 2. filch::range, for batches and divisible tasks; a divisible task has one of the two, as its
+ *    views are whole tiles, and a task without items() has no range;
  * 3. a view for every access, as access.hpp says; at most eight of them are filch::views.
  *
  * The function returns nothing or an int: another code than 0 fails the task. An exception fails
@@ -103,6 +104,8 @@ template <class... P> struct layout<list<P...>> {
     static constexpr std::size_t views = (std::size_t{0} + ... + parameter<P>::is_view);
     static constexpr std::size_t blocks = (std::size_t{0} + ... + parameter<P>::is_views);
     static constexpr std::size_t rest = count - leading - views;
+    static constexpr bool has_range = (std::is_same_v<P, range> || ...);
+    static constexpr bool has_context = (std::is_same_v<P, context> || ...);
 
     template <std::size_t I> using at = typename element<I, list<P...>>::type;
 
@@ -144,6 +147,7 @@ template <class... P> struct layout<list<P...>> {
 };
 template <> struct layout<list<>> {
     static constexpr std::size_t count = 0, leading = 0, views = 0, blocks = 0, rest = 0;
+    static constexpr bool has_range = false, has_context = false;
 };
 
 /* Fails to compile where a parameter does not fit its access. */
@@ -191,6 +195,20 @@ template <class L, class... A> void collect_for(access_list &into, const A &...a
     static_assert(parts::views == sizeof...(A), "a task has one view for every access");
     if constexpr (parts::views == sizeof...(A) && sizeof...(A) > 0) {
         collect<parts>(into, std::index_sequence_for<A...>{}, accesses...);
+    }
+}
+
+/* Throws where a function cannot tell its piece of a divisible task, or has no items. */
+template <class L> void require_range(const char *name, std::uint64_t items)
+{
+    using parts = layout<L>;
+    if (items > 0 && !parts::has_range && !parts::has_context) {
+        refuse("filch::graph::add",
+               "'" + std::string(name) + "' has items, and its function takes no filch::range");
+    }
+    if (items == 0 && parts::has_range) {
+        refuse("filch::graph::add",
+               "'" + std::string(name) + "' takes a filch::range, and has no items(): name them");
     }
 }
 
@@ -517,6 +535,9 @@ struct arguments {
 
     template <class T> void set(const T &from)
     {
+        static_assert(!std::is_same_v<T, tile> && !std::is_same_v<T, tiles> &&
+                          !std::is_same_v<T, data>,
+                      "name the access: filch::read(tile) or one of its kin");
         static_assert(std::is_trivially_copyable_v<T>, "filch copies arguments byte by byte");
         if (at) {
             refuse("filch::codelet", "a codelet has one structure of arguments");
