@@ -7,7 +7,7 @@
 namespace
 {
 
-std::atomic<std::uint64_t> allocations{0};
+std::atomic<std::uint64_t> allocations{0}, ended{0};
 
 /* How many allocations a call makes. */
 template <class Call> std::uint64_t count(const Call &call)
@@ -15,6 +15,40 @@ template <class Call> std::uint64_t count(const Call &call)
     const std::uint64_t before = allocations;
     call();
     return allocations - before;
+}
+
+/* How many allocations are alive. */
+std::uint64_t alive()
+{
+    return allocations - ended;
+}
+
+/* A handle ends with its last user, also where that is a hold or a partition. */
+void test_ends(filch::runtime &runtime)
+{
+    std::vector<double> values(8, 0);
+    const auto make = [&] { return std::make_unique<filch::data>(runtime.data(values)); };
+    const std::uint64_t before = alive();
+    {
+        std::unique_ptr<filch::data> x = make();
+        filch::hold held = x->acquire(FILCH_READ);
+        x.reset();
+        CHECK(alive() > before);
+        held.release();
+        CHECK(alive() == before);
+    }
+    {
+        std::unique_ptr<filch::data> x = make();
+        const filch::hold held = x->acquire(FILCH_READ);
+        x.reset();
+    }
+    CHECK(alive() == before);
+    {
+        std::unique_ptr<filch::data> x = make();
+        const filch::data halves = x->partition(4);
+        x.reset();
+    }
+    CHECK(alive() == before);
 }
 
 } // namespace
@@ -31,11 +65,13 @@ template <class Call> std::uint64_t count(const Call &call)
 
 [[gnu::noinline]] void operator delete(void *pointer) noexcept
 {
+    ended += pointer != nullptr;
     std::free(pointer);
 }
 
 [[gnu::noinline]] void operator delete(void *pointer, std::size_t) noexcept
 {
+    ended += pointer != nullptr;
     std::free(pointer);
 }
 
@@ -81,6 +117,7 @@ int main()
               }
           }) == 0);
     CHECK(count([&] { plain.submit().wait(); }) == 1); /* the job, whatever the tasks */
+    test_ends(runtime);
     std::printf("allocations: none a task, one with a capture that needs a destructor\n");
     return 0;
 }

@@ -97,6 +97,40 @@ void test_kernels(filch::runtime &runtime)
               [&] { (void)runtime.batch(count, axpy, filch::read(y), filch::readwrite(x)); });
 }
 
+static_assert(
+    !std::is_reference_v<decltype(filch::items(1).grain(2))> &&
+    !std::is_reference_v<decltype(filch::read(std::declval<const filch::data &>()).halo(1, 1))>);
+
+/* A batch and its jobs keep the handle. */
+void test_handles(filch::runtime &runtime)
+{
+    std::vector<double> values(100, 1);
+    std::atomic<bool> is_bad{true};
+    const auto make = [&] {
+        const filch::data x = runtime.data(filch::buffer(values).label("gone"));
+        return runtime.batch(
+            filch::items(100).name("keeps"),
+            [&is_bad](filch::range, filch::view<double> v) {
+                if (is_bad) {
+                    throw filch::failure(8, "not yet");
+                }
+                for (double &each : v.column()) {
+                    each += 1;
+                }
+            },
+            filch::readwrite(x));
+    };
+    auto batch = std::make_unique<filch::batch>(make());
+    const filch::job failed = batch->submit();
+    CHECK(thrown_by(FILCH_TASK_FAILED, [&] { failed.wait(); }).code() == 8);
+    batch.reset();
+    is_bad = false;
+    failed.resume().wait();
+    CHECK(std::count(values.begin(), values.end(), 2.0) == 100);
+    make().run();
+    CHECK(std::count(values.begin(), values.end(), 3.0) == 100);
+}
+
 /* Several jobs of one batch; the batch ends before them. */
 void test_at_once(filch::runtime &runtime)
 {
@@ -164,6 +198,7 @@ int main()
     filch::runtime runtime("host:3");
     test_mappings(runtime);
     test_kernels(runtime);
+    test_handles(runtime);
     test_at_once(runtime);
     test_failure(runtime);
     std::printf("batches: mapped, at once, failed and resumed\n");

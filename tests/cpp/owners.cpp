@@ -115,7 +115,9 @@ void test_ends_in_any_order()
         filch::job job = g.submit();
         job.wait();
         filch::hold held = x.acquire(FILCH_READ);
+        CHECK(x.handle() && g.handle() && job.handle());
         owner.reset();
+        CHECK(!x.handle() && !g.handle() && !job.handle());
         thrown_by(FILCH_INVALID_HANDLE, [&] { g.run(); });
         thrown_by(FILCH_INVALID_HANDLE, [&] { held.view<const double>(); });
         thrown_by(FILCH_INVALID_HANDLE, [&] { (void)x.acquire(FILCH_READ); });

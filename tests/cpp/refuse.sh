@@ -85,6 +85,12 @@ refuse 'g.add("a", [](view<std::string>) {}, filch::write(x));' 'filch copies el
 refuse 'g.add("a", [](view<float>) {}, filch::scratch<double>(3));' \
     'scratch<T> is a parameter view<T>'
 refuse 'g.add("a", 3, filch::write(x));' 'is no function'
+refuse 'struct alignas(128) wide { char c[128]; }; (void)filch::scratch<wide>(1);' \
+    'scratch memory is aligned to 64 bytes'
+accept 'g.add(rt.builtin("axpy_f64"), filch_axpy_args{3}, filch::read(x), filch::write(x));'
+for forgotten in x 'x.tile(0)' 'x.tiles()'; do
+    refuse "g.add(rt.builtin(\"axpy_f64\"), $forgotten);" 'name the access: filch::read(tile)'
+done
 
 accept 'rt.batch(9, [](filch::range, view<double>) {}, filch::write(x)).run();'
 refuse '(void)rt.batch(9, [](filch::range, view<double>) {}, filch::read(x));' \

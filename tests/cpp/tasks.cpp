@@ -7,6 +7,10 @@
 namespace
 {
 
+#ifdef __cpp_lib_span
+static_assert(std::is_constructible_v<std::span<double>, filch::span<double>>);
+#endif
+
 struct pair_of {
     double a, b;
 };
@@ -86,6 +90,35 @@ void test_parameters(filch::runtime &runtime)
         g.add(
             "many", [](filch::view<double>) {}, filch::readwrite(x)); /* has four tiles */
     });
+}
+
+/* What would run over a tile once a piece, or never, is refused. */
+void test_ranges(filch::runtime &runtime)
+{
+    std::vector<double> values(100, 1);
+    filch::data x = runtime.data(values);
+    filch::graph g = runtime.graph();
+    const auto whole = [](filch::view<double> v) { v[0] += 1; };
+    const auto piece = [](filch::range, filch::view<double> v) { v[0] += 1; };
+    const filch::error without = thrown_by(FILCH_INVALID_ARGUMENT, [&] {
+        g.add(filch::task("whole").items(100), whole, filch::readwrite(x));
+    });
+    CHECK(contains(without.what(), "'whole' has items"));
+    const filch::error none =
+        thrown_by(FILCH_INVALID_ARGUMENT, [&] { g.add("piece", piece, filch::readwrite(x)); });
+    CHECK(contains(none.what(), "'piece' takes a filch::range"));
+    thrown_by(FILCH_INVALID_ARGUMENT,
+              [&] { g.add(runtime.kernel<zero>("zero").items(100), filch::write(x)); });
+    std::atomic<std::uint64_t> items{0};
+    g.add(
+        filch::task("context").items(100),
+        [&items](filch::context context, filch::view<double>) {
+            items += context.call().hi - context.call().lo;
+        },
+        filch::readwrite(x));
+    g.run();
+    CHECK(items == 100 && values[0] == 1);
+    thrown_by(FILCH_INVALID_ARGUMENT, [] { filch::scratch<double>(UINT64_MAX / 8 + 1); });
 }
 
 void test_kernels(filch::runtime &runtime)
@@ -243,6 +276,7 @@ int main()
 {
     filch::runtime runtime("host:2");
     test_parameters(runtime);
+    test_ranges(runtime);
     test_kernels(runtime);
     test_modes(runtime);
     test_options(runtime);

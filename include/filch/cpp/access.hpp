@@ -22,6 +22,11 @@
 namespace filch
 {
 
+namespace detail
+{
+class batch_state;
+}
+
 /** Access of a task to a tile. */
 template <filch_access_mode Mode> struct tile_access {
     filch::tile at; /**< The tile. */
@@ -40,7 +45,8 @@ template <class T> struct scratch_access {
 /**
  * Access of a batch to a handle: item i uses element i, unless a function below says otherwise.
  * Elements are rows of a handle with one column, else columns. A task may have the access, too,
- * where the handle has a single tile.
+ * where the handle has a single tile. The access shares the handle with its data: a batch keeps the
+ * handle, whatever becomes of the data. The functions with options return a copy.
  */
 template <filch_access_mode Mode> class item_access
 {
@@ -51,8 +57,8 @@ template <filch_access_mode Mode> class item_access
      * @param of the handle.
      */
     explicit item_access(const data &of) noexcept
-        : element_(of.element()), is_tile_(of.tile_rows() == 1 && of.tile_cols() == 1),
-          is_const_(of.is_const())
+        : shared_(of.state_), element_(of.element()),
+          is_tile_(of.tile_rows() == 1 && of.tile_cols() == 1), is_const_(of.is_const())
     {
         desc_.data = of.handle();
         desc_.mode = Mode;
@@ -65,14 +71,14 @@ template <filch_access_mode Mode> class item_access
      *
      * @param elements elements an item.
      * @param offset   element of item 0.
-     * @return *this.
+     * @return a copy with the elements.
      */
-    item_access &scale(std::uint64_t elements, std::uint64_t offset = 0) noexcept
+    [[nodiscard]] item_access scale(std::uint64_t elements, std::uint64_t offset = 0) const noexcept
     {
-        desc_.scale = elements;
-        desc_.offset = offset;
-        is_tile_ = false;
-        return *this;
+        item_access made = mapped();
+        made.desc_.scale = elements;
+        made.desc_.offset = offset;
+        return made;
     }
 
     /**
@@ -80,25 +86,25 @@ template <filch_access_mode Mode> class item_access
      *
      * @param before elements below the items.
      * @param after  elements above the items.
-     * @return *this.
+     * @return a copy with the neighbours.
      */
-    item_access &halo(std::uint64_t before, std::uint64_t after) noexcept
+    [[nodiscard]] item_access halo(std::uint64_t before, std::uint64_t after) const noexcept
     {
         static_assert(Mode == FILCH_READ, "only a read access has a halo");
-        desc_.before = before;
-        desc_.after = after;
-        is_tile_ = false;
-        return *this;
+        item_access made = mapped();
+        made.desc_.before = before;
+        made.desc_.after = after;
+        return made;
     }
 
-    /** Shows the whole handle to every chunk. Read accesses only. @return *this. */
-    item_access &whole() noexcept
+    /** Shows the whole handle to every chunk. Read accesses only. @return such a copy. */
+    [[nodiscard]] item_access whole() const noexcept
     {
         static_assert(Mode == FILCH_READ, "only a read access sees the whole handle");
-        desc_.map = FILCH_MAP_WHOLE;
-        desc_.scale = 0;
-        is_tile_ = false;
-        return *this;
+        item_access made = mapped();
+        made.desc_.map = FILCH_MAP_WHOLE;
+        made.desc_.scale = 0;
+        return made;
     }
 
     /**
@@ -106,16 +112,16 @@ template <filch_access_mode Mode> class item_access
      *
      * @param function the function; pure, must not throw.
      * @param user     handed to @p function; must live as long as jobs of the batch run.
-     * @return *this.
+     * @return a copy with the mapping.
      */
-    item_access &map(filch_map_fn function, void *user) noexcept
+    [[nodiscard]] item_access map(filch_map_fn function, void *user) const noexcept
     {
-        desc_.map = FILCH_MAP_CALLBACK;
-        desc_.scale = 0;
-        desc_.fn = function;
-        desc_.user = user;
-        is_tile_ = false;
-        return *this;
+        item_access made = mapped();
+        made.desc_.map = FILCH_MAP_CALLBACK;
+        made.desc_.scale = 0;
+        made.desc_.fn = function;
+        made.desc_.user = user;
+        return made;
     }
 
     /** @return the access for the C interface. */
@@ -143,6 +149,16 @@ template <filch_access_mode Mode> class item_access
     }
 
   private:
+    friend class detail::batch_state;
+
+    item_access mapped() const noexcept
+    {
+        item_access made = *this;
+        made.is_tile_ = false;
+        return made;
+    }
+
+    std::shared_ptr<detail::data_state> shared_; /* the handle */
     filch_batch_access desc_ = {};
     std::uint64_t element_;
     bool is_tile_;
@@ -249,10 +265,16 @@ inline block_access<FILCH_REDUCE> reduce(const tiles &at) noexcept
  *
  * @param count number of elements.
  * @return the access.
+ * @throw error FILCH_INVALID_ARGUMENT: the elements have 2^64 bytes or more.
  */
-template <class T> scratch_access<T> scratch(std::uint64_t count) noexcept
+template <class T> scratch_access<T> scratch(std::uint64_t count)
 {
     static_assert(std::is_trivially_copyable_v<T>, "scratch memory is not constructed");
+    static_assert(alignof(T) <= 64, "scratch memory is aligned to 64 bytes");
+    if (count > UINT64_MAX / sizeof(T)) {
+        detail::refuse("filch::scratch", std::to_string(count) + " elements of " +
+                                             std::to_string(sizeof(T)) + " bytes");
+    }
     return {count};
 }
 

@@ -11,7 +11,7 @@
 namespace filch
 {
 
-/** Number of items of a batch, with options. */
+/** Number of items of a batch, with options. The functions with options return a copy. */
 class items
 {
   public:
@@ -25,39 +25,44 @@ class items
     }
 
     /**
-     * Names the batch in errors and traces, and its function among measured speeds; "batch" else.
+     * Names the function of the batch in errors and traces, and among measured speeds; "batch"
+     * else. For functions, not for kernels: a kernel has a name of its own, and runtime::batch()
+     * tells the batch's name where it refuses an access.
      *
      * @param text the name; must live until the call that takes the items returns.
-     * @return *this.
+     * @return a copy with the name.
      */
-    items &name(const char *text) noexcept
+    [[nodiscard]] items name(const char *text) const noexcept
     {
-        name_ = text ? text : "";
-        return *this;
+        items made = *this;
+        made.name_ = text ? text : "";
+        return made;
     }
 
     /**
      * Sets the grain: cuts fall on multiples of the grain.
      *
      * @param count items a grain; 0 means 1.
-     * @return *this.
+     * @return a copy with the grain.
      */
-    items &grain(std::uint64_t count) noexcept
+    [[nodiscard]] items grain(std::uint64_t count) const noexcept
     {
-        grain_ = count;
-        return *this;
+        items made = *this;
+        made.grain_ = count;
+        return made;
     }
 
     /**
      * Declares the work of an item; filch_codelet_desc.work. For functions, not for kernels.
      *
      * @param units units of work an item.
-     * @return *this.
+     * @return a copy with the work.
      */
-    items &work(double units) noexcept
+    [[nodiscard]] items work(double units) const noexcept
     {
-        units_ = units;
-        return *this;
+        items made = *this;
+        made.units_ = units;
+        return made;
     }
 
   private:
@@ -98,6 +103,7 @@ class batch_state final : public owner
     {
         list.require(access.element(), element, access.is_const() && Mode != FILCH_READ,
                      static_cast<int>(accesses.size()));
+        handles.push_back(access.shared_);
         accesses.push_back(access.desc());
     }
 
@@ -124,6 +130,7 @@ class batch_state final : public owner
     std::unique_ptr<capture> function;
     std::vector<char> args;
     std::vector<filch_batch_access> accesses;
+    std::vector<std::shared_ptr<data_state>> handles; /* of the accesses */
     std::uint64_t count = 0;
     std::uint64_t grain = 0;
 };
@@ -134,7 +141,8 @@ class batch_state final : public owner
  * A function with its items and accesses, ready to run any number of times; owner, move-only, made
  * by runtime::batch().
  *
- * The destructor does not wait: jobs of the batch share the function and its captures.
+ * The destructor does not wait: jobs of the batch share the function with its captures, and the
+ * handles of the accesses. Buffers must live as long as the batch and its jobs.
  *
  * Thread safety: any thread; also several jobs at a time.
  */
@@ -161,6 +169,7 @@ class [[nodiscard]] batch
         state_->texts.begin_run();
         filch_status status = filch_batch_run(runtime, &desc, &submit, &details);
         if (status != FILCH_OK) {
+            state_->texts.undo_refused_run(status);
             throw detail::make_error(details, status, "filch_batch_run", &state_->texts);
         }
     }
@@ -179,8 +188,9 @@ class [[nodiscard]] batch
         const filch_batch_desc desc = state_->desc();
         job made(state_->runtime, state_);
         state_->texts.begin_run();
-        detail::check(runtime, filch_batch_submit(runtime, &desc, &submit, &made.state_->handle),
-                      call);
+        filch_status status = filch_batch_submit(runtime, &desc, &submit, &made.state_->handle);
+        state_->texts.undo_refused_run(status);
+        detail::check(runtime, status, call);
         return made;
     }
 

@@ -16,7 +16,7 @@ namespace filch
  * Description of a handle to make, filch_data_desc with a fluent interface. Elements are
  * column-major. The buffer stays the caller's.
  *
- * Thread safety: none. The functions throw std::bad_alloc where they copy a list.
+ * The functions with options return a copy. Thread safety: const functions, from any thread.
  */
 class buffer
 {
@@ -83,13 +83,15 @@ class buffer
      *
      * @param rows rows a tile; 0 means all.
      * @param cols columns a tile; 0 means all.
-     * @return *this.
+     * @return a copy with the tiles.
+     * @throw std::bad_alloc.
      */
-    buffer &tiles(std::uint64_t rows, std::uint64_t cols = 0)
+    [[nodiscard]] buffer tiles(std::uint64_t rows, std::uint64_t cols = 0) const
     {
-        desc_.tile_rows = rows;
-        desc_.tile_cols = cols;
-        return *this;
+        buffer made = *this;
+        made.desc_.tile_rows = rows;
+        made.desc_.tile_cols = cols;
+        return made;
     }
 
     /**
@@ -97,52 +99,56 @@ class buffer
      *
      * @param rows heights of the tile rows; empty: as tiles() says.
      * @param cols widths of the tile columns; empty: as tiles() says.
-     * @return *this.
+     * @return a copy with the tiles.
+     * @throw std::bad_alloc.
      */
-    buffer &cuts(std::vector<std::uint64_t> rows, std::vector<std::uint64_t> cols = {})
+    [[nodiscard]] buffer cuts(std::vector<std::uint64_t> rows,
+                              std::vector<std::uint64_t> cols = {}) const
     {
-        row_cuts_ = std::move(rows);
-        col_cuts_ = std::move(cols);
-        return *this;
+        buffer made = *this;
+        made.row_cuts_ = std::move(rows);
+        made.col_cuts_ = std::move(cols);
+        return made;
     }
 
     /**
      * Names the handle in errors.
      *
      * @param text the name; copied.
-     * @return *this.
+     * @return a copy with the label.
+     * @throw std::bad_alloc.
      */
-    buffer &label(const std::string &text)
+    [[nodiscard]] buffer label(const std::string &text) const
     {
-        label_ = text;
-        return *this;
+        buffer made = *this;
+        made.label_ = text;
+        return made;
     }
 
-    /** Leaves contents where they were used last (FILCH_DATA_MANAGED). @return *this. */
-    buffer &managed() noexcept
+    /** Leaves contents where they were used last (FILCH_DATA_MANAGED). @return such a copy. */
+    [[nodiscard]] buffer managed() const
     {
-        desc_.flags |= FILCH_DATA_MANAGED;
-        return *this;
+        return with(FILCH_DATA_MANAGED);
     }
 
-    /** Page-locks the buffer (FILCH_DATA_PIN). @return *this. */
-    buffer &pinned() noexcept
+    /** Page-locks the buffer (FILCH_DATA_PIN). @return such a copy. */
+    [[nodiscard]] buffer pinned() const
     {
-        desc_.flags |= FILCH_DATA_PIN;
-        return *this;
+        return with(FILCH_DATA_PIN);
     }
 
     /**
      * Says that the buffer is in a GPU's memory (FILCH_DATA_ON_DEVICE).
      *
      * @param device index of the device.
-     * @return *this.
+     * @return a copy that says so.
+     * @throw std::bad_alloc.
      */
-    buffer &on_device(std::uint32_t device) noexcept
+    [[nodiscard]] buffer on_device(std::uint32_t device) const
     {
-        desc_.flags |= FILCH_DATA_ON_DEVICE;
-        desc_.device = device;
-        return *this;
+        buffer made = with(FILCH_DATA_ON_DEVICE);
+        made.desc_.device = device;
+        return made;
     }
 
     /** @return the description for the C interface; points into *this. */
@@ -164,6 +170,13 @@ class buffer
     }
 
   private:
+    buffer with(std::uint32_t flag) const
+    {
+        buffer made = *this;
+        made.desc_.flags |= flag;
+        return made;
+    }
+
     filch_data_desc desc_ = FILCH_DATA_DESC_INIT;
     std::vector<std::uint64_t> row_cuts_, col_cuts_;
     std::string label_;
@@ -225,6 +238,9 @@ struct data_end {
             }
         }
         delete object;
+        if (state->handle) {
+            state->sweep(); /* a handle may be left whose last partition the object was */
+        }
     }
 };
 
@@ -244,6 +260,7 @@ struct hold_end {
     {
         if (runtime->handle) {
             filch_hold_release(held);
+            runtime->sweep(); /* a handle may be left that was held alone */
         }
     }
 };
@@ -294,8 +311,12 @@ class hold
     void release()
     {
         if (held_) {
-            filch_runtime *runtime = held_.get_deleter().runtime->live("filch_hold_release");
-            detail::check(runtime, filch_hold_release(held_.release()), "filch_hold_release");
+            const char *call = "filch_hold_release";
+            detail::runtime_state &state = *held_.get_deleter().runtime;
+            filch_runtime *runtime = state.live(call);
+            filch_status status = filch_hold_release(held_.release());
+            state.sweep();
+            detail::check(runtime, status, call);
         }
     }
 
@@ -316,14 +337,20 @@ class hold
 /**
  * Handle of a buffer; owner, move-only, made by runtime::data() or partition().
  *
- * The destructor does not wait, and never throws. A handle in use by a graph, a job, a hold or a
- * partition outlives its data, until the last user has ended: the buffer must live as long.
+ * The destructor does not wait, and never throws. A handle in use by a graph, a batch, a job, a
+ * hold or a partition outlives its data, until the last user has ended: the buffer must live as
+ * long.
  *
  * Thread safety: any thread may call the const functions concurrently.
  */
 class data
 {
   public:
+    /** Moves the data. @param other is empty afterwards. */
+    data(data &&other) noexcept = default;
+    /** Gives the own handle up, and moves. @param other is empty afterwards. @return *this. */
+    data &operator=(data &&other) noexcept = default;
+
     /**
      * Names a tile.
      *
@@ -381,10 +408,10 @@ class data
         return state_ && state_->is_const;
     }
 
-    /** @return handle for calls of the C interface; stays the owner's. */
+    /** @return handle for calls of the C interface; stays the owner's; null after the runtime. */
     filch_data *handle() const noexcept
     {
-        return state_ ? state_->handle : nullptr;
+        return state_ && state_->runtime->handle ? state_->handle : nullptr;
     }
 
     /**
@@ -469,8 +496,10 @@ class data
 
   private:
     friend class runtime;
+    template <filch_access_mode> friend class item_access;
+
     data(std::shared_ptr<detail::runtime_state> state, std::uint64_t element, bool is_const)
-        : state_(new detail::data_state(std::move(state), element, is_const))
+        : state_(new detail::data_state(std::move(state), element, is_const), detail::data_end())
     {
     }
 
@@ -488,7 +517,7 @@ class data
                       "filch_data_tiles");
     }
 
-    std::unique_ptr<detail::data_state, detail::data_end> state_;
+    std::shared_ptr<detail::data_state> state_; /* shared with accesses and batches */
 };
 
 } // namespace filch
