@@ -73,8 +73,8 @@ in_root /consumer/other
 
 echo "== the documentation's programs"
 in_root sh -c 'cd /usr/share/doc/libfilch-dev/examples && for name in cholesky smooth; do
-    cc -std=c11 -O2 $name.c -o /root/$name $(pkg-config --cflags --libs filch openblas lapacke) -lm
-    /root/$name
+    cc -std=c11 -O2 $name.c -o /consumer/$name $(pkg-config --cflags --libs filch openblas lapacke) -lm
+    /consumer/$name
 done'
 
 echo "== tools"
