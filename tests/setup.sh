@@ -25,6 +25,8 @@ tests  spin               spin
 clients python3-numpy     python:numpy
 clients python3-scipy     python:scipy
 clients hpcc              hpcc
+clients openmpi-bin       mpirun
+clients libopenmpi-dev    module:ompi-c
 lint   clang-14           clang-14
 lint   libclang-rt-14-dev fuzzer:clang-14
 lint   clang-format-14    clang-format-14

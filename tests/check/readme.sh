@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What README.md and docs/cpp.md show of programs is what the tests compile and run, links to files lead
-# somewhere, and the table of settings is complete.
+# What README.md, docs/cpp.md and docs/beside-openmp-and-mpi.md show of programs is what the tests compile
+# and run, links to files lead somewhere, and the table of settings is complete.
 set -euo pipefail
 
 shown()
@@ -18,23 +18,29 @@ sed -n 's/^ *X([a-z_]*, "\(FILCH_[A-Z_]*\)", [A-Z]*, "\([^"]*\)".*/\1 \2/p' runt
             { echo "docs/concepts.md: no row for $name, default \"$default\""; exit 1; }
     done
 
-# Each block of docs/cpp.md stands in one of the programs, line by line.
-blocks=0 block='' is_inside=
-while IFS= read -r line; do
-    case $line in
-    '```cpp') is_inside=1 block='' ;;
-    '```')
-        is_found=
-        for program in docs/examples/*.cpp; do
-            [[ "$(<"$program")" != *"$block"* ]] || is_found=1
-        done
-        [ -n "$is_found" ] || { printf 'docs/cpp.md: in no program:\n%s' "$block"; exit 1; }
-        blocks=$((blocks + 1)) is_inside=
-        ;;
-    *) [ -z "$is_inside" ] || block+=$line$'\n' ;;
-    esac
-done <docs/cpp.md
-[ $blocks -gt 0 ]
+# blocks PAGE LANGUAGE SUFFIX: each block of the page stands in one of the programs, line by line.
+blocks()
+{
+    local page=$1 language=$2 suffix=$3 count=0 block='' is_inside= is_found program line
+    while IFS= read -r line; do
+        case $line in
+        '```'"$language") is_inside=1 block='' ;;
+        '```')
+            [ -n "$is_inside" ] || continue
+            is_found=
+            for program in docs/examples/*."$suffix"; do
+                [[ "$(<"$program")" != *"$block"* ]] || is_found=1
+            done
+            [ -n "$is_found" ] || { printf '%s: in no program:\n%s' "$page" "$block"; exit 1; }
+            count=$((count + 1)) is_inside=
+            ;;
+        *) [ -z "$is_inside" ] || block+=$line$'\n' ;;
+        esac
+    done <"$page"
+    [ $count -gt 0 ]
+}
+blocks docs/cpp.md cpp cpp
+blocks docs/beside-openmp-and-mpi.md c c
 
 count=0
 for page in README.md docs/*.md docs/rooms/*.md $(find runtime -name README.md); do
