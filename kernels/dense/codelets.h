@@ -31,7 +31,8 @@ typedef struct fl_dense_args {
 struct fl_dense {
     fl_dense_desc desc;
     filch_codelet *codelets[FL_DENSE_KERNELS];
-    filch_codelet *exchange; /* see fl_dense_exchange() */
+    filch_codelet *list;     /* see fl_dense_has_exchange() */
+    filch_codelet *exchange; /* likewise */
     filch_codelet *panel;    /* see fl_dense_panel() */
     bool has_tried_exchange, has_tried_panel;
     /* Of mixed.h; made on demand. */
@@ -40,10 +41,16 @@ struct fl_dense {
     filch_codelet *passes[6]; /* passes.h */
 };
 
-/* A codelet with FL_DENSE_SWAP's accesses and arguments, of one tile of at most so many pivots,
- * whose rows are exchanged at once on GPUs. Null: there are no GPUs, or no compiler. */
+/* A codelet whose kernel GPUs may be unable to have: null then, or where there are none. */
+filch_codelet *fl_dense_make_kernel(const fl_dense *dense, filch_codelet_desc *desc,
+                                    filch_cuda_desc *cuda, filch_host_fn host);
+/* Whether rows are exchanged by kernels on GPUs, of one tile of at most so many pivots at once. Not
+ * so where there are no GPUs, or no compiler. Then dense->list, with accesses to pivots and a list
+ * of FL_EXCHANGE_LIST integers of 32 bits a pivot, makes the list, and dense->exchange, with
+ * accesses to A, pivots and list, exchanges A's rows. */
 #define FL_EXCHANGE_MOST 1024
-filch_codelet *fl_dense_exchange(fl_dense *dense);
+#define FL_EXCHANGE_LIST 2
+bool fl_dense_has_exchange(fl_dense *dense);
 /* A codelet with FL_DENSE_LU_PANEL's arguments, that inverts nothing, and its first accesses, then
  * FL_LU_PANEL_WORDS words of 32 bits, zero at first. Null as above. */
 filch_codelet *fl_dense_panel(fl_dense *dense);

@@ -6,10 +6,6 @@
 
 #include <stdlib.h>
 
-/* exchange.cu's threads a block, and columns that a block does one after the other. */
-#define EXCHANGE_THREADS 256
-#define EXCHANGE_COLS 4
-
 /* lu_panel.cu's threads a block, and blocks at most. */
 #define PANEL_THREADS 256
 #define PANEL_BLOCKS 256
@@ -29,7 +25,7 @@
 /* The kernel numbers rows, and those of its last block beyond the panel, by int. */
 #define PANEL_ROWS_MOST ((size_t)INT32_MAX - 4096)
 
-extern const char fl_text_exchange[], fl_text_lu_panel[];
+extern const char fl_text_lu_panel[];
 
 /* Implementations on both sides of each codelet. */
 #define SIDES(name)                                                                      \
@@ -115,15 +111,6 @@ void fl_dense_close(fl_dense *dense)
     free(dense);
 }
 
-static int exchange_shape(const filch_call *call, filch_shape *shape)
-{
-    if (call->views[1].rows > FL_EXCHANGE_MOST)
-        return FL_EXCHANGE_MOST;
-    shape->grid[0] = (uint32_t)((call->views[0].cols + EXCHANGE_COLS - 1) / EXCHANGE_COLS);
-    shape->block[0] = EXCHANGE_THREADS;
-    return 0;
-}
-
 static size_t blocks_of(size_t rows, size_t each)
 {
     return (rows + each - 1) / each;
@@ -152,9 +139,8 @@ int fl_dense_panel_shape(const filch_call *call, filch_shape *shape)
     return 0;
 }
 
-/* A codelet whose kernel GPUs may be unable to have: null then, or where there are none. */
-static filch_codelet *make_kernel(const fl_dense *dense, filch_codelet_desc *desc,
-                                  filch_cuda_desc *cuda, filch_host_fn host)
+filch_codelet *fl_dense_make_kernel(const fl_dense *dense, filch_codelet_desc *desc,
+                                    filch_cuda_desc *cuda, filch_host_fn host)
 {
     filch_codelet *codelet = NULL;
     if (!dense->desc.vendor)
@@ -170,21 +156,6 @@ static filch_codelet *make_kernel(const fl_dense *dense, filch_codelet_desc *des
     return codelet;
 }
 
-filch_codelet *fl_dense_exchange(fl_dense *dense)
-{
-    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
-    if (dense->has_tried_exchange)
-        return dense->exchange;
-    cuda.source = fl_text_exchange;
-    cuda.entry = dense->desc.element == sizeof(double) ? "fl_exchange_f64" : "fl_exchange_f32";
-    cuda.shape_of = exchange_shape;
-    desc.name = "exchange";
-    desc.work = fl_dense_work_swap;
-    dense->has_tried_exchange = true;
-    return dense->exchange = make_kernel(dense, &desc, &cuda, host_swap);
-}
-
 filch_codelet *fl_dense_panel(fl_dense *dense)
 {
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
@@ -197,7 +168,7 @@ filch_codelet *fl_dense_panel(fl_dense *dense)
     desc.name = "panel";
     desc.work = fl_dense_work_lu_panel;
     dense->has_tried_panel = true;
-    return dense->panel = make_kernel(dense, &desc, &cuda, host_lu_panel);
+    return dense->panel = fl_dense_make_kernel(dense, &desc, &cuda, host_lu_panel);
 }
 
 filch_status fl_dense_add(const fl_dense *dense, filch_graph *graph, filch_codelet *codelet,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Row exchanges by pivots, all at once: LAPACK's laswp does them one after the other, and a GPU has
- * little to do in each. Of every row that is exchanged a thread follows the exchanges backwards to
- * the row that comes there; then columns are read and written whole. */
+ * little to do in each. A list, made once a panel, has of every row that is exchanged the row that
+ * comes there; by it the columns of any number of blocks are read and written whole. */
 #include "filch/kernel.h"
 
 constexpr int THREADS = 256;
-constexpr int MOST = 1024; /* pivots; dense.c has the number, too */
+constexpr int MOST = 1024; /* pivots; codelets.h has the number, too */
+constexpr int EACH = 2 * MOST / THREADS;
 
 /* Those of codelets.h, of which none counts. */
 struct exchange_args {
@@ -16,48 +17,59 @@ struct exchange_args {
 
 static_assert(sizeof(exchange_args) == 40, "the layout is that of fl_dense_args");
 
-/* Rows that are written: those of the pivots, and those that the pivots name. */
-__device__ inline int exchange_row(int i, int count, const int *pivot)
+/* The list's entries: the rows of the pivots, then those that the pivots name. Of each the
+ * exchanges are followed backwards. Rows count from the first pivot's. */
+extern "C" __global__ void __launch_bounds__(THREADS)
+    fl_exchange_list(filch_view pivots, filch_view list, exchange_args args)
 {
-    return i < count ? i : pivot[i - count];
+    __shared__ int pivot[MOST];
+    int count = (int)pivots.rows, i = (int)(blockIdx.x * THREADS + threadIdx.x);
+    (void)args;
+    for (int k = (int)threadIdx.x; k < count; k += THREADS)
+        pivot[k] = filch_at<int>(pivots, (unsigned long long)k) - 1;
+    __syncthreads();
+    if (i >= 2 * count)
+        return;
+    int at = i < count ? i : pivot[i - count];
+#pragma unroll 8
+    for (int k = count - 1; k >= 0; k--)
+        at = at == k ? pivot[k] : at == pivot[k] ? k : at;
+    filch_at<int>(list, (unsigned long long)i) = at;
 }
 
 template <typename T>
-__device__ void exchange_run(const filch_view &a, const filch_view &pivots, int *pivot, int *from,
-                             T *value)
+__device__ void exchange_run(const filch_view &a, const filch_view &pivots, const filch_view &list)
 {
     int count = (int)pivots.rows;
-    for (int i = (int)threadIdx.x; i < count; i += THREADS)
-        pivot[i] = filch_at<int>(pivots, (unsigned long long)i) - 1;
-    __syncthreads();
-    for (int i = (int)threadIdx.x; i < 2 * count; i += THREADS) {
-        int at = exchange_row(i, count, pivot);
-        for (int k = count - 1; k >= 0; k--)
-            at = at == k ? pivot[k] : at == pivot[k] ? k : at;
-        from[i] = at;
+    int to[EACH], from[EACH];
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {
+        int i = e * THREADS + (int)threadIdx.x;
+        to[e] = i < count       ? i
+                : i < 2 * count ? filch_at<int>(pivots, (unsigned long long)(i - count)) - 1
+                                : -1;
+        from[e] = to[e] < 0 ? 0 : filch_at<int>(list, (unsigned long long)i);
     }
-    __syncthreads();
     for (unsigned long long col = blockIdx.x; col < a.cols; col += gridDim.x) {
         T *x = &filch_at<T>(a, pivots.row, col);
-        for (int i = (int)threadIdx.x; i < 2 * count; i += THREADS)
-            value[i] = x[from[i]];
-        __syncthreads();
-        /* A row that is written twice gets one value. */
-        for (int i = (int)threadIdx.x; i < 2 * count; i += THREADS)
-            x[exchange_row(i, count, pivot)] = value[i];
-        __syncthreads(); /* before the next column's values */
+        T value[EACH];
+#pragma unroll
+        for (int e = 0; e < EACH; e++)
+            value[e] = x[from[e]];
+        __syncthreads(); /* all of the column is read before any of it is written */
+#pragma unroll
+        for (int e = 0; e < EACH; e++)
+            if (to[e] >= 0) /* a row that is written twice gets one value */
+                x[to[e]] = value[e];
     }
 }
 
-#define EXCHANGE(T, suffix)                                                       \
-    extern "C" __global__ void __launch_bounds__(THREADS)                         \
-        fl_exchange_##suffix(filch_view a, filch_view pivots, exchange_args args) \
-    {                                                                             \
-        __shared__ int pivot[MOST];                                               \
-        __shared__ int from[2 * MOST];                                            \
-        __shared__ T value[2 * MOST];                                             \
-        (void)args;                                                               \
-        exchange_run<T>(a, pivots, pivot, from, value);                           \
+#define EXCHANGE(T, suffix)                                                                        \
+    extern "C" __global__ void __launch_bounds__(THREADS)                                          \
+        fl_exchange_##suffix(filch_view a, filch_view pivots, filch_view list, exchange_args args) \
+    {                                                                                              \
+        (void)args;                                                                                \
+        exchange_run<T>(a, pivots, list);                                                          \
     }
 
 EXCHANGE(double, f64)

@@ -20,11 +20,12 @@ struct fl_lu {
     size_t panels; /* block columns that have pivots */
     int32_t *values;
     int32_t *infos;
-    filch_codelet *exchange; /* null: a step exchanges its rows itself */
-    filch_codelet *panel;    /* filch's own; null: the vendor's, which inverts blocks, too */
-    uint32_t *words;         /* that the own one keeps between panels */
-    void *unit;              /* the identity, of a tile's order; null: blocks are not inverted */
+    bool has_exchange;    /* of rows by kernels; else a step exchanges its rows itself */
+    filch_codelet *panel; /* filch's own; null: the vendor's, which inverts blocks, too */
+    uint32_t *words;      /* that the own one keeps between panels */
+    void *unit;           /* the identity, of a tile's order; null: blocks are not inverted */
     filch_data *pivots;
+    filch_data *lists; /* of the pivots' exchanges; null: none are made */
     filch_data *info;
     filch_data *inverses; /* of the panels' diagonal blocks */
     filch_data *identity;
@@ -104,6 +105,10 @@ static filch_status make_handles(fl_lu *lu)
                                     .element = sizeof *lu->values,
                                     .rows = lu->order,
                                     .tile_rows = fl_least(tile, lu->order)};
+    const filch_data_desc lists = {.element = sizeof *lu->values,
+                                   .rows = FL_EXCHANGE_LIST * lu->order,
+                                   .tile_rows = FL_EXCHANGE_LIST * pivots.tile_rows,
+                                   .flags = FILCH_DATA_NO_BUFFER};
     const filch_data_desc infos = {
         .ptr = lu->infos, .element = sizeof *lu->infos, .rows = lu->panels, .tile_rows = 1};
     const filch_data_desc inverses = {.element = element,
@@ -121,6 +126,8 @@ static filch_status make_handles(fl_lu *lu)
                                    .rows = FL_LU_PANEL_WORDS,
                                    .flags = FILCH_DATA_MANAGED};
     filch_status status = fl_dense_data(lu->dense, pivots, "pivots", &lu->pivots);
+    if (status == FILCH_OK && lu->has_exchange)
+        status = fl_dense_data(lu->dense, lists, "exchanges", &lu->lists);
     if (status == FILCH_OK)
         status = fl_dense_data(lu->dense, infos, "info", &lu->info);
     if (status == FILCH_OK && lu->unit)
@@ -144,7 +151,7 @@ filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_lu_panels panel
     lu->values = calloc(lu->order, sizeof *lu->values);
     lu->infos = calloc(lu->panels, sizeof *lu->infos);
     bool inverts = dense->desc.vendor != NULL;
-    lu->exchange = a->tile <= FL_EXCHANGE_MOST ? fl_dense_exchange(dense) : NULL;
+    lu->has_exchange = a->tile <= FL_EXCHANGE_MOST && fl_dense_has_exchange(dense);
     if (inverts)
         lu->unit = fl_dense_identity(a->tile, dense->desc.element);
     lu->panel = panels == FL_LU_PANELS_OWN ? fl_dense_panel(dense) : NULL;
@@ -179,7 +186,7 @@ void fl_lu_close(fl_lu *lu)
 {
     if (!lu)
         return;
-    filch_data *const handles[] = {lu->pivots,   lu->info,  lu->inverses,
+    filch_data *const handles[] = {lu->pivots,   lu->lists, lu->info,  lu->inverses,
                                    lu->identity, lu->state, lu->uppers};
     for (size_t k = 0; k < sizeof handles / sizeof *handles; k++)
         if (handles[k])
@@ -245,12 +252,20 @@ static filch_status add_upper(const fl_lu *lu, size_t k, filch_graph *graph)
                         fl_columns_owner(&lu->a, k));
 }
 
+static filch_status add_list(const fl_lu *lu, size_t k, filch_graph *graph)
+{
+    const filch_access accesses[] = {FILCH_R(lu->pivots, k, 0), FILCH_W(lu->lists, k, 0)};
+    return fl_dense_add(lu->dense, graph, lu->dense->list, (fl_dense_args){0}, accesses, 2,
+                        fl_columns_owner(&lu->a, k));
+}
+
 /* Exchanges in block column j by the pivots of panel k. */
 static filch_status add_exchange(const fl_lu *lu, const fl_columns *to, size_t j, size_t k,
                                  filch_graph *graph)
 {
-    const filch_access accesses[] = {FILCH_RW(to->data, 0, j), FILCH_R(lu->pivots, k, 0)};
-    return fl_dense_add(lu->dense, graph, lu->exchange, (fl_dense_args){0}, accesses, 2,
+    const filch_access accesses[] = {FILCH_RW(to->data, 0, j), FILCH_R(lu->pivots, k, 0),
+                                     FILCH_R(lu->lists, k, 0)};
+    return fl_dense_add(lu->dense, graph, lu->dense->exchange, (fl_dense_args){0}, accesses, 3,
                         fl_columns_owner(to, j));
 }
 
@@ -260,7 +275,7 @@ static filch_status add_swaps(const fl_lu *lu, const fl_columns *to, size_t j, s
 {
     const fl_dense_args args = {.swap = is_back};
     filch_status status = FILCH_OK;
-    if (lu->exchange && !is_back) {
+    if (lu->has_exchange && !is_back) {
         for (size_t k = first; k < lu->panels && status == FILCH_OK; k++)
             status = add_exchange(lu, to, j, k, graph);
         return status;
@@ -283,15 +298,17 @@ filch_status fl_lu_factor(fl_lu *lu, filch_graph *graph)
     fl_step step = {.form = {.fill = FL_VENDOR_FILL_LOWER, .diagonal = FL_VENDOR_UNIT},
                     .a = &lu->a,
                     .b = &lu->a,
-                    .pivots = lu->exchange ? NULL : lu->pivots,
+                    .pivots = lu->has_exchange ? NULL : lu->pivots,
                     .inverses = lu->inverses};
     filch_status status = FILCH_OK;
     for (step.at = 0; step.at < lu->panels && status == FILCH_OK; step.at++) {
         status = add_panel(lu, step.at, graph);
+        if (lu->has_exchange && status == FILCH_OK)
+            status = add_list(lu, step.at, graph);
         step.order = order_of(lu, step.at);
         for (step.to = step.at + 1; step.to < fl_columns_count(&lu->a) && status == FILCH_OK;
              step.to++) {
-            if (lu->exchange)
+            if (lu->has_exchange)
                 status = add_exchange(lu, &lu->a, step.to, step.at, graph);
             if (status == FILCH_OK)
                 status = fl_dense_add_step(lu->dense, &step, graph);

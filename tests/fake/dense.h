@@ -44,15 +44,41 @@ static inline void must(int result)
 }
 
 /* What kernels/dense/exchange.cu does. */
+static inline int list_exchanges(const filch_call *call)
+{
+    const filch_view *pivots = &call->views[0];
+    const int *pivot = pivots->ptr;
+    int *list = call->views[1].ptr, count = (int)pivots->rows;
+    assert_int_equal(call->views[1].rows, 2 * pivots->rows);
+    for (int i = 0; i < 2 * count; i++) {
+        list[i] = i < count ? i : pivot[i - count] - 1;
+        for (int k = count - 1; k >= 0; k--)
+            if (list[i] == k || list[i] == pivot[k] - 1)
+                list[i] = list[i] == k ? pivot[k] - 1 : k;
+    }
+    return 0;
+}
+
+static inline void exchange_column(char *column, size_t element, const int *pivot, const int *list,
+                                   size_t count)
+{
+    char *kept = malloc(2 * count * element);
+    assert_non_null(kept);
+    for (size_t i = 0; i < 2 * count; i++)
+        memcpy(kept + i * element, column + (size_t)list[i] * element, element);
+    for (size_t i = 0; i < 2 * count; i++) {
+        size_t to = i < count ? i : (size_t)pivot[i - count] - 1;
+        memcpy(column + to * element, kept + i * element, element);
+    }
+    free(kept);
+}
+
 static inline int exchange(const filch_call *call)
 {
-    const filch_view *a = &call->views[0], *pivots = &call->views[1];
-    const int first = 1, step = 1;
-    int cols = (int)a->cols, ld = (int)a->ld, last = (int)pivots->rows;
-    if (a->element == sizeof(double))
-        host.d.laswp(&cols, (double *)a->ptr + pivots->row, &ld, &first, &last, pivots->ptr, &step);
-    else
-        host.s.laswp(&cols, (float *)a->ptr + pivots->row, &ld, &first, &last, pivots->ptr, &step);
+    const filch_view *a = &call->views[0], *pivots = &call->views[1], *list = &call->views[2];
+    for (size_t j = 0; j < a->cols; j++)
+        exchange_column((char *)a->ptr + (pivots->row + j * a->ld) * a->element, a->element,
+                        pivots->ptr, list->ptr, pivots->rows);
     return 0;
 }
 
@@ -69,8 +95,9 @@ static inline int factor_panel(const filch_call *call)
 
 static inline void register_kernels(void)
 {
-    fakecuda_register_filch("fl_exchange_f64", exchange, 2, false, 40);
-    fakecuda_register_filch("fl_exchange_f32", exchange, 2, false, 40);
+    fakecuda_register_filch("fl_exchange_list", list_exchanges, 2, false, 40);
+    fakecuda_register_filch("fl_exchange_f64", exchange, 3, false, 40);
+    fakecuda_register_filch("fl_exchange_f32", exchange, 3, false, 40);
     fakecuda_register_filch("fl_lu_panel_f64", factor_panel, 4, false, 40);
     fakecuda_register_filch("fl_lu_panel_f32", factor_panel, 4, false, 40);
     fakecuda_register_filch("fl_narrow", fl_narrow_host, 3, false, sizeof(fl_narrow_args));

@@ -31,6 +31,7 @@ if(CMAKE_CXX_COMPILER AND NOT FILCH_SANITIZE)
     target_link_libraries(test_unit_exchange_emulated PRIVATE filch_flags)
     target_include_directories(test_unit_exchange_emulated PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
                                ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/emulated)
+    target_compile_options(test_unit_exchange_emulated PRIVATE -Wno-unknown-pragmas)
     filch_test(exchange-emulated unit 120 test_unit_exchange_emulated)
     add_executable(test_unit_narrow_emulated ${kernels}/test_narrow.cpp)
     target_link_libraries(test_unit_narrow_emulated PRIVATE filch_flags)

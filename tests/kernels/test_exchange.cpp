@@ -42,16 +42,21 @@ static bool exchanges(unsigned rows, unsigned cols, unsigned row, unsigned count
         for (unsigned c = 0; c < cols; c++)
             std::swap(wanted[row + k + size_t(c) * ld],
                       wanted[row + unsigned(pivots[k]) - 1 + size_t(c) * ld]);
+    std::vector<int> from(size_t(2) * count, -1);
     device::filch_view matrix = {a.data(), rows, cols, ld, 0, 0, sizeof(T)};
-    device::filch_view list = {pivots.data(), count, 1, count, row, 0, sizeof(int)};
+    device::filch_view named = {pivots.data(), count, 1, count, row, 0, sizeof(int)};
+    device::filch_view list = {from.data(), 2 * count, 1, 2 * count, 2 * row, 0, sizeof(int)};
     dim3 grid, block;
-    grid.x = (cols + 3) / 4;
+    grid.x = (2 * count + 255) / 256;
     block.x = 256;
+    emulate::launch(grid, block,
+                    [&] { device::fl_exchange_list(named, list, device::exchange_args{}); });
+    grid.x = (cols + 3) / 4;
     emulate::launch(grid, block, [&] {
         if (sizeof(T) == sizeof(double))
-            device::fl_exchange_f64(matrix, list, device::exchange_args{});
+            device::fl_exchange_f64(matrix, named, list, device::exchange_args{});
         else
-            device::fl_exchange_f32(matrix, list, device::exchange_args{});
+            device::fl_exchange_f32(matrix, named, list, device::exchange_args{});
     });
     if (a == wanted)
         return true;
