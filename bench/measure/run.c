@@ -83,18 +83,25 @@ static void print_choice(const run *r, size_t choice, size_t ways)
             ways > 1 ? r->workload->way(r->state, choice % ways) : "");
 }
 
-static filch_status fastest(run *r, size_t choice, size_t ways, size_t times, double *best,
-                            filch_error *error)
+/* Up to so many runs: none after one that takes longer than `hopeless`. */
+static filch_status fastest(run *r, size_t choice, size_t ways, size_t times, double hopeless,
+                            double *best, filch_error *error)
 {
     choice_set(r, choice, ways);
     filch_status status = bench_session_rebuild(&r->session, error);
-    for (size_t k = 0; k < times && status == FILCH_OK; k++) {
+    for (size_t k = 0; k < times && (k == 0 || *best <= hopeless) && status == FILCH_OK; k++) {
         double seconds = 0;
         status = bench_session_run(&r->session, &seconds, error);
         if (status == FILCH_OK && seconds < *best)
             *best = seconds;
     }
     return status;
+}
+
+/* What no later run makes up for: a first run finds clocks low and loads kernels. */
+static double hopeless_beside(double least)
+{
+    return 1.5 * least + 0.25;
 }
 
 /* Every candidate is run twice, the best few three times more; the fastest run decides, since what
@@ -107,16 +114,19 @@ static filch_status choose_tile(run *r, filch_error *error)
     if (count == 0)
         return FILCH_OK;
     filch_status status = FILCH_OK;
+    double least = INFINITY;
     bench_progress progress;
     bench_progress_start(&progress, stderr, "tiles", count + TILES_FINAL);
     for (size_t k = 0; k < count && status == FILCH_OK; k++) {
         best[k] = INFINITY;
-        status = fastest(r, choices[k], ways, 2, &best[k], error);
+        status = fastest(r, choices[k], ways, 2, hopeless_beside(least), &best[k], error);
+        least = fmin(least, best[k]);
         bench_progress_step(&progress);
     }
     bench_order_by(choices, best, count);
     for (size_t k = 0; k < count && k < TILES_FINAL && status == FILCH_OK; k++) {
-        status = fastest(r, choices[k], ways, 3, &best[k], error);
+        if (best[k] <= hopeless_beside(least))
+            status = fastest(r, choices[k], ways, 3, INFINITY, &best[k], error);
         bench_progress_step(&progress);
     }
     bench_progress_end(&progress);

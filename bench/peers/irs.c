@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuSOLVER's solver that factors in lower precision and refines: one call for the whole system, on
- * one GPU, from the host's memory and back, or resident. Of its refinements the fastest is tried
- * out beforehand. */
+ * one GPU, from the host's memory and back, or resident. Of its refinements, and of the precisions
+ * where none is asked for, the fastest is tried out beforehand. */
 #include "kernels/vendor/blas.h"
 #include "kernels/vendor/library.h"
 #include "peers/one_call.h"
@@ -170,51 +170,68 @@ static filch_status fit_work(state *s, filch_error *error)
     return status;
 }
 
-static filch_status choose(state *s, size_t which, filch_error *error)
+/* Precisions of the factorization. */
+static const struct {
+    const char *name;
+    int value; /* of cusolverPrecType_t */
+    int product;
+} lowest[] = {{"tf32", TYPE_TF32, FL_VENDOR_COMPUTE_TF32},
+              {"fp16", TYPE_16F, FL_VENDOR_COMPUTE_FP16},
+              {"bf16", TYPE_16BF, FL_VENDOR_COMPUTE_BF16},
+              {"single", TYPE_32F, FL_VENDOR_COMPUTE_SINGLE}};
+
+typedef struct choice {
+    size_t lowest, refinement;
+} choice;
+
+static filch_status choose(state *s, choice c, filch_error *error)
 {
-    filch_status status = check(s->call.set_refinement(s->params, refinements[which].value),
-                                "cusolverDnIRSParamsSetRefinementSolver", error);
+    filch_status status = check(s->call.set_lowest(s->params, lowest[c.lowest].value),
+                                "cusolverDnIRSParamsSetSolverLowestPrecision", error);
+    if (status == FILCH_OK)
+        status = check(s->call.set_refinement(s->params, refinements[c.refinement].value),
+                       "cusolverDnIRSParamsSetRefinementSolver", error);
     return status == FILCH_OK ? fit_work(s, error) : status;
 }
 
-/* The better of two runs of each. One that fails is passed over; one that gave up and factored in
- * double precision tells less than 0 iterations. */
+/* The better of two runs, or the first, if that is hopeless beside `least`. */
+static filch_status try_choice(state *s, choice c, double least, double *seconds,
+                               filch_error *error)
+{
+    double second = INFINITY;
+    filch_status status = choose(s, c, error);
+    if (status == FILCH_OK)
+        status = run(s, error, seconds);
+    if (status == FILCH_OK && *seconds < 2 * least)
+        status = run(s, error, &second);
+    *seconds = fmin(*seconds, second);
+    return status;
+}
+
+/* One that fails is passed over; one that gave up and factored in double precision tells less than
+ * 0 iterations. */
 static filch_status tune(state *s, filch_error *error)
 {
     double least = INFINITY;
-    size_t best = 0;
-    int steps = 0;
-    filch_status status = FILCH_OK, any = FILCH_BACKEND;
-    for (size_t k = 0; k < sizeof refinements / sizeof *refinements; k++) {
-        double first = 0, second = 0;
-        status = choose(s, k, error);
-        if (status == FILCH_OK)
-            status = run(s, error, &first);
-        if (status == FILCH_OK)
-            status = run(s, error, &second);
-        if (status == FILCH_OK && fmin(first, second) < least) {
+    choice best = {0, 0};
+    filch_status any = FILCH_BACKEND;
+    for (choice c = {0, 0}; c.lowest < sizeof lowest / sizeof *lowest; c.lowest++) {
+        int product = s->one.work->product;
+        if (product != BENCH_ANY_PRODUCT && product != lowest[c.lowest].product)
+            continue;
+        for (c.refinement = 0; c.refinement < sizeof refinements / sizeof *refinements;
+             c.refinement++) {
+            double seconds = INFINITY;
+            if (try_choice(s, c, least, &seconds, error) != FILCH_OK || seconds >= least)
+                continue;
             any = FILCH_OK;
-            least = fmin(first, second);
-            best = k;
-            steps = s->iterations;
+            least = seconds;
+            best = c;
+            snprintf(s->setting, sizeof s->setting, "%s, %s, %d iterations", lowest[c.lowest].name,
+                     refinements[c.refinement].name, s->iterations);
         }
     }
-    snprintf(s->setting, sizeof s->setting, "%s, %d iterations", refinements[best].name, steps);
     return any == FILCH_OK ? choose(s, best, error) : any;
-}
-
-static int type_of(int product)
-{
-    switch (product) {
-    case FL_VENDOR_COMPUTE_TF32:
-        return TYPE_TF32;
-    case FL_VENDOR_COMPUTE_BF16:
-        return TYPE_16BF;
-    case FL_VENDOR_COMPUTE_FP16:
-        return TYPE_16F;
-    default:
-        return TYPE_32F;
-    }
 }
 
 static filch_status make_solver(state *s, filch_error *error)
@@ -227,9 +244,6 @@ static filch_status make_solver(state *s, filch_error *error)
     if (status == FILCH_OK)
         status = check(s->call.set_main(s->params, TYPE_64F),
                        "cusolverDnIRSParamsSetSolverMainPrecision", error);
-    if (status == FILCH_OK)
-        status = check(s->call.set_lowest(s->params, type_of(s->one.work->product)),
-                       "cusolverDnIRSParamsSetSolverLowestPrecision", error);
     return status == FILCH_OK
                ? check(s->call.infos_create(&s->infos), "cusolverDnIRSInfosCreate", error)
                : status;

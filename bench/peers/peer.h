@@ -36,6 +36,8 @@ typedef enum bench_peer_kind {
 /* Kinds below need no problem of a workload's. */
 #define BENCH_PEER_ALONE BENCH_PEER_NARROW
 
+#define BENCH_ANY_PRODUCT (-1)
+
 typedef struct bench_peer_work {
     bench_peer_kind kind;
     unsigned workers; /* threads that run tasks */
@@ -54,7 +56,8 @@ typedef struct bench_peer_work {
      * ends with it. With it a run proves that every task ran and in what order; measured runs go
      * without. */
     unsigned *marks;
-    int product;                    /* of SOLVE: how products round, FL_VENDOR_COMPUTE_* */
+    int product;                    /* of SOLVE: how products round, FL_VENDOR_COMPUTE_* or
+                                       BENCH_ANY_PRODUCT: as is fastest */
     bool keeps_memory;              /* the matrices' pages are locked, or are not to be */
     bool is_resident;               /* peers on GPUs: copies of matrices are not timed */
     unsigned gpu_count;             /* peers on GPUs run on these */

@@ -136,36 +136,32 @@ bool bench_lu_check(const bench_factor_claim *p, double *error)
 
 /* --- QR --- */
 
-/* Reflectors on vectors, one vector each thread at a time. */
-typedef struct reflection {
-    const bench_factor_claim *p;
-    double (*x)[SIGNS];
-    bool is_turned; /* Q' in place of Q */
-} reflection;
-
-static void reflect_one(const bench_factor_claim *p, size_t k, int v, double (*x)[SIGNS])
+/* Of all vectors at once, so that the factor is read twice a reflector and no more. */
+static void reflect_one(const bench_factor_claim *p, size_t k, double (*x)[SIGNS])
 {
-    double sum = x[k][v], tau = p->get(p->tau, k);
-    for (size_t i = k + 1; i < p->n; i++)
-        sum += p->get(p->factor, i + k * p->n) * x[i][v];
-    sum *= tau;
-    x[k][v] -= sum;
-    for (size_t i = k + 1; i < p->n; i++)
-        x[i][v] -= sum * p->get(p->factor, i + k * p->n);
+    double sum[SIGNS], tau = p->get(p->tau, k);
+    memcpy(sum, x[k], sizeof sum);
+    for (size_t i = k + 1; i < p->n; i++) {
+        double value = p->get(p->factor, i + k * p->n);
+        for (int v = 0; v < SIGNS; v++)
+            sum[v] += value * x[i][v];
+    }
+    for (int v = 0; v < SIGNS; v++) {
+        sum[v] *= tau;
+        x[k][v] -= sum[v];
+    }
+    for (size_t i = k + 1; i < p->n; i++) {
+        double value = p->get(p->factor, i + k * p->n);
+        for (int v = 0; v < SIGNS; v++)
+            x[i][v] -= sum[v] * value;
+    }
 }
 
-static void reflect_vectors(void *context, size_t lo, size_t hi)
-{
-    const reflection *r = context;
-    for (size_t v = lo; v < hi; v++)
-        for (size_t k = 0; k < r->p->n; k++)
-            reflect_one(r->p, r->is_turned ? k : r->p->n - 1 - k, (int)v, r->x);
-}
-
+/* Q x, or Q' x. */
 static void reflect(const bench_factor_claim *p, bool is_turned, double (*x)[SIGNS])
 {
-    reflection r = {p, x, is_turned};
-    bench_parallel(SIGNS, 1, reflect_vectors, &r);
+    for (size_t k = 0; k < p->n; k++)
+        reflect_one(p, is_turned ? k : p->n - 1 - k, x);
 }
 
 bool bench_qr_check(const bench_factor_claim *p, double *error, double *orthogonality)

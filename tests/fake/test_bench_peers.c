@@ -120,7 +120,7 @@ static void factors_agree_on_one_gpu_and_on_all(void **state)
     assert_int_equal(fakecuda_count("cusolverMgDeviceSelect"), 1);
 }
 
-/* The best of four refinements, each run twice; one that fails is passed over. */
+/* The best of four precisions and refinements; one that fails is passed over. */
 static void solutions_agree(void **state)
 {
     trial t;
@@ -131,7 +131,7 @@ static void solutions_agree(void **state)
             begin(&t, "solve", "cusolverirs", "cuda:0", 100, BENCH_DOUBLE, is_resident != 0),
             FILCH_OK);
         assert_non_null(strstr(bench_versus_setting(&t.versus), ", 1 iterations"));
-        assert_int_equal(fakecuda_count("cusolverDnIRSXgesv"), 8);
+        assert_in_range(fakecuda_count("cusolverDnIRSXgesv"), 17, 32);
         assert_int_equal(bench_versus_run(&t.versus, &seconds, &t.error), FILCH_OK);
         if (bench_versus_agrees(&t.versus, &t.error) != FILCH_OK)
             fail_msg("%s", t.error.text);
