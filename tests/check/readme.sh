@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What README.md, docs/cpp.md and docs/beside-openmp-and-mpi.md show of programs is what the tests compile
-# and run, links to files lead somewhere, and the table of settings is complete.
+# What README.md, docs/beside-openmp-and-mpi.md and the pages of languages show of programs is what the
+# tests compile and run, links to files lead somewhere, and the table of settings is complete.
 set -euo pipefail
 
 shown()
@@ -40,10 +40,11 @@ blocks()
     [ $count -gt 0 ]
 }
 blocks docs/cpp.md cpp cpp
+blocks docs/python.md python py
 blocks docs/beside-openmp-and-mpi.md c c
 
 count=0
-for page in README.md docs/*.md docs/rooms/*.md $(find runtime -name README.md); do
+for page in README.md docs/*.md docs/rooms/*.md bindings/README.md $(find runtime -name README.md); do
     while read -r target; do
         count=$((count + 1))
         [ -e "$(dirname "$page")/$target" ] || { echo "$page: no such file: $target"; exit 1; }

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data handles: arrays cut into tiles, and accesses to them."""
+import ctypes
+import operator
+
+import numpy
+
+from . import c
+from .device_array import DeviceArray
+from .error import Error
+from .library import lib
+from .owner import State, pointer_to
+from .view import ItemView, TileView, memory
+
+MODES = {"r": c.FILCH_READ, "w": c.FILCH_WRITE, "rw": c.FILCH_READWRITE}
+
+
+def _axis(length, tile, name):
+    """Size of the tiles along an axis, or their sizes; and where they begin and end."""
+    if tile is None:
+        return 0, None, [0, length]
+    if numpy.iterable(tile):
+        sizes = [operator.index(each) for each in tile]
+        if min(sizes, default=0) < 1 or sum(sizes) != length:
+            raise ValueError(f"tiles of {sizes} {name} do not make {length}")
+        cuts = numpy.cumsum([0] + sizes).tolist()
+        return 0, (ctypes.c_uint64 * len(sizes))(*sizes), cuts
+    tile = operator.index(tile)
+    if not 1 <= tile <= length:
+        raise ValueError(f"a tile of {tile} {name} of {length}")
+    return tile, None, list(range(0, length, tile)) + [length]
+
+
+def _host_array(array):
+    """Checks an array of NumPy's; returns it with two axes, and whether rows are contiguous."""
+    if array.dtype.hasobject:
+        raise TypeError(f"an array of {array.dtype}: Python's objects are no data for a task")
+    if array.dtype.itemsize == 0 or array.size == 0:
+        raise ValueError("an array without elements")
+    if array.ndim not in (1, 2):
+        raise ValueError(f"an array of {array.ndim} axes; reshape it to 1 or 2")
+    if not array.flags.aligned:
+        raise ValueError("the array's elements are not aligned")
+    array = numpy.asarray(array)
+    if array.ndim == 1:
+        if array.strides[0] != array.itemsize and len(array) > 1:
+            raise ValueError(f"the array is not contiguous: its stride is {array.strides[0]} "
+                             f"bytes, its elements have {array.itemsize}")
+        array = array[:, None]
+    (rows, cols), (down, right), item = array.shape, array.strides, array.itemsize
+    if (rows == 1 or down == item) and (cols == 1 or right >= rows * item):
+        return array, False
+    if (cols == 1 or right == item) and (rows == 1 or down >= cols * item):
+        return array, True
+    raise ValueError(f"the array is not contiguous along an axis: its strides are "
+                     f"{array.strides} bytes, its elements have {item}")
+
+
+class DataState(State):
+    """The handle, the array behind it, and the tiling, in NumPy's axes."""
+
+    def __init__(self, runtime, source, tile, managed, pin, label, device):
+        super().__init__(runtime)
+        self.source = source            # keeps the memory alive
+        self.device_index = 0
+        flags = (managed and c.FILCH_DATA_MANAGED) | (pin and c.FILCH_DATA_PIN)
+        if isinstance(source, numpy.ndarray):
+            if device is not None:
+                raise ValueError("an array in the host's memory has no device")
+            self.array, self.is_transposed = _host_array(source)
+            shape, strides = self.array.shape, self.array.strides
+            self.dtype, self.ndim = self.array.dtype, source.ndim
+            self.address = self.array.__array_interface__["data"][0]
+            self.is_writable = self.array.flags.writeable
+        else:
+            array = DeviceArray(source)
+            self.source, self.array = array, None
+            shape, strides, self.is_transposed = array.layout()
+            self.dtype, self.ndim, self.address = array.dtype, array.ndim, array.address
+            self.is_writable = array.is_writable
+            self.device_index = array.device_index(runtime, device)
+            flags |= c.FILCH_DATA_ON_DEVICE
+        self.shape = shape
+        self._create(shape, strides, tile, flags, label)
+        if self.array is None:
+            self.address = None         # not the host's
+
+    def _create(self, shape, strides, tile, flags, label):
+        tiles = tile if isinstance(tile, tuple) else (tile, None if self.ndim == 1 else tile)
+        if len(tiles) != 2:
+            raise ValueError(f"tiles {tile} for an array of {self.ndim} axes")
+        rows, cols = _axis(shape[0], tiles[0], "rows"), _axis(shape[1], tiles[1], "columns")
+        self.cuts = (rows[2], cols[2])
+        across = int(self.is_transposed)                # NumPy's axis along C's rows
+        self.ld = strides[1 - across] // self.dtype.itemsize if shape[1 - across] > 1 else 0
+        self.ld = self.ld or shape[across]
+        height, width = (cols, rows) if self.is_transposed else (rows, cols)
+        desc = c.filch_data_desc(
+            ptr=self.address, element=self.dtype.itemsize, rows=shape[across],
+            cols=shape[1 - across], ld=self.ld, tile_rows=height[0], tile_cols=width[0],
+            flags=flags, device=self.device_index, label=label.encode() if label else None)
+        for sizes, name in (height[1], "row"), (width[1], "col"):
+            if sizes is not None:
+                setattr(desc, f"{name}_cuts", ctypes.addressof(sizes))
+                setattr(desc, f"{name}_cut_count", len(sizes))
+        self.handle = pointer_to(self.runtime, lib.filch_data_create, ctypes.byref(desc))
+
+    def end(self):
+        return lib.filch_data_destroy(self.handle) == c.FILCH_OK
+
+
+class Data:
+    """A handle of an array, made by Runtime.data(). x[i], x[i, j], x[i0:i1, j] are its tiles.
+
+    The handle ends with its last user: graphs, batches and jobs keep it, and the array.
+    """
+
+    def __init__(self, state, source):
+        self._state = state
+        self.array = source
+        self.shape, self.dtype = source.shape, state.dtype
+
+    @property
+    def tiles(self):
+        """Number of tiles along each axis."""
+        return tuple(len(cuts) - 1 for cuts in self._state.cuts)[:self._state.ndim]
+
+    def __len__(self):
+        return len(self._state.cuts[0]) - 1
+
+    def __getitem__(self, key):
+        key = key if isinstance(key, tuple) else (key,)
+        if len(key) > self._state.ndim:
+            raise IndexError(f"{len(key)} indices for data of {self._state.ndim} axes")
+        ranges = []
+        for axis in range(2):
+            count = len(self._state.cuts[axis]) - 1
+            index = key[axis] if axis < len(key) else slice(None)
+            if isinstance(index, slice):
+                chosen = range(*index.indices(count))
+                if chosen.step != 1 or not chosen:
+                    raise IndexError(f"tiles {index} of {count}: none, or with a step")
+            else:
+                index = operator.index(index)
+                if not -count <= index < count:
+                    raise IndexError(f"tile {index} of {count} along axis {axis}")
+                index %= count
+                chosen = range(index, index + 1)
+            ranges.append(chosen)
+        return Tiles(self._state, *ranges)
+
+    def acquire(self, mode="r", tiles=None, seconds=None):
+        """Lets the host touch the tiles, behind the jobs so far; a context manager.
+
+        Needed for managed data, for data on a device, and among running jobs. What the with
+        statement gives is the array of the tiles: a part of the array, or of data on a device a
+        copy, which is written back at the end unless the mode is "r".
+        """
+        tiles = tiles if tiles is not None else self[:]
+        if mode not in MODES:
+            raise ValueError(f"the mode is '{mode}', not 'r', 'w' or 'rw'")
+        if not isinstance(tiles, Tiles) or tiles.data is not self._state:
+            raise TypeError("tiles are x[i], x[i, j] or x[i0:i1] of the data x")
+        return Hold(tiles, MODES[mode], seconds)
+
+    def reduction(self, init, combine):
+        """Defines reduce() accesses, by two Kernels without arguments: filch_data_reduction()."""
+        self._state.codelets = (init, combine)
+        self._state.check(lib.filch_data_reduction, self._state.handle, init.handle, combine.handle)
+
+
+class Tiles:
+    """A block of tiles of a handle."""
+
+    def __init__(self, data, rows, cols):
+        self.data, self.rows, self.cols = data, rows, cols
+
+
+class Access:
+    """How a task or a batch uses data; made by read(), write() and so on."""
+
+    def __init__(self, of, mode):
+        if not isinstance(of, (Data, Tiles)):
+            raise TypeError(f"an access is to data or tiles, not to {type(of).__name__}")
+        self.tiles = of if isinstance(of, Tiles) else of[:]
+        self.data = self.tiles.data
+        self.mode = mode
+        self.items = None
+        if isinstance(of, Data):        # in a batch: an element an item
+            self.items = c.filch_batch_access(data=self.data.handle, mode=mode,
+                                              map=c.FILCH_MAP_AFFINE, scale=1)
+        if mode != c.FILCH_READ and not self.data.is_writable:
+            raise ValueError("the array is read-only, and can only be read")
+
+    def _mapped(self, **members):
+        if self.items is None:
+            raise TypeError("an access to tiles; an access of a batch is to the data as a whole")
+        if self.mode != c.FILCH_READ and "scale" not in members:
+            raise ValueError("only a read access has a halo, or sees the whole data")
+        made = Access.__new__(Access)
+        made.__dict__.update(self.__dict__)
+        made.items = c.filch_batch_access.from_buffer_copy(self.items)
+        for name, value in members.items():
+            value = operator.index(value)
+            if value < 0:
+                raise ValueError(f"{name} is {value}")
+            setattr(made.items, name, value)
+        return made
+
+    def scale(self, elements, offset=0):
+        """In a batch: elements an item, and the element of item 0."""
+        return self._mapped(scale=elements, offset=offset)
+
+    def halo(self, before, after):
+        """In a batch: neighbours of the items, cut to the data."""
+        return self._mapped(before=before, after=after)
+
+    def whole(self):
+        """In a batch: every chunk sees the whole."""
+        return self._mapped(map=c.FILCH_MAP_WHOLE, offset=0, **{"before": 0, "after": 0})
+
+    def view(self):
+        """The view of a task."""
+        return TileView(self.data, self.mode, self.tiles.rows, self.tiles.cols)
+
+    def item_view(self):
+        """The view of a batch."""
+        return ItemView(self.data, self.mode)
+
+
+def read(of):
+    """Reads tiles (in a batch: data)."""
+    return Access(of, c.FILCH_READ)
+
+
+def write(of):
+    """Overwrites every element; the old contents need not be present."""
+    return Access(of, c.FILCH_WRITE)
+
+
+def readwrite(of):
+    """Reads and writes."""
+    return Access(of, c.FILCH_READWRITE)
+
+
+def commute(of):
+    """Reads and writes, in any order of tasks."""
+    return Access(of, c.FILCH_COMMUTE)
+
+
+def reduce(of):
+    """Adds to the tiles; Data.reduction() defines the addition."""
+    return Access(of, c.FILCH_REDUCE)
+
+
+class Scratch:
+    """Private memory of a call."""
+
+    def __init__(self, count, dtype="f8"):
+        self.bytes = operator.index(count) * numpy.dtype(dtype).itemsize
+        if self.bytes < 1:
+            raise ValueError("scratch memory of no bytes")
+
+
+def scratch(count, dtype="f8"):
+    """Private memory of a call, for a Kernel; a Python function uses numpy.empty()."""
+    return Scratch(count, dtype)
+
+
+class Hold:
+    """The host's use of tiles; see Data.acquire()."""
+
+    def __init__(self, tiles, mode, seconds):
+        self._view = TileView(tiles.data, mode, tiles.rows, tiles.cols)
+        if self._view.is_written and not tiles.data.is_writable:
+            raise ValueError("the array is read-only, and can only be read")
+        self._seconds = seconds
+        self._handle = None
+        self._array = None
+
+    def __enter__(self):
+        data, view = self._view.data, self._view
+        rows, cols = (view.cols, view.rows) if data.is_transposed else (view.rows, view.cols)
+        block = c.filch_tiles(row0=rows.start, row1=rows.stop, col0=cols.start, col1=cols.stop)
+        handle = ctypes.c_void_p()
+        status = data.runtime.wait(
+            lambda seconds: lib.filch_data_acquire_tiles(
+                data.handle, ctypes.byref(block), view.mode, seconds, ctypes.byref(handle)),
+            self._seconds)
+        if status == c.FILCH_TIMEOUT:
+            raise Error(status, "jobs use the tiles still")
+        data.runtime.raise_for(status)
+        self._handle = handle
+        if view.ready is not None:
+            return view.ready
+        self._array = numpy.empty((view.box[1] - view.box[0], view.box[3] - view.box[2]),
+                                  data.dtype, "F")
+        if view.is_read:
+            self._each_tile(lambda ours, theirs: numpy.copyto(ours, theirs))
+        return self._array[:, 0] if data.ndim == 1 else self._array
+
+    def __exit__(self, kind, value, trace):
+        data = self._view.data
+        if self._array is not None and self._view.is_written and kind is None:
+            self._each_tile(lambda ours, theirs: numpy.copyto(theirs, ours))
+        handle, self._handle = self._handle, None
+        data.check(lib.filch_hold_release, handle)
+
+    def _each_tile(self, copy):
+        data, view = self._view.data, self._view
+        row_cuts, col_cuts = data.cuts
+        for row, col in view.tiles():
+            record = c.filch_view()
+            at = (col, row) if data.is_transposed else (row, col)
+            data.check(lib.filch_data_view, data.handle, *at, ctypes.byref(record))
+            theirs = memory(record, data.dtype, data.is_transposed)
+            row0, col0 = row_cuts[row] - view.box[0], col_cuts[col] - view.box[2]
+            copy(self._array[row0:row0 + theirs.shape[0], col0:col0 + theirs.shape[1]], theirs)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs of tasks."""
+import ctypes
+import operator
+
+from . import c
+from .call import Arguments, Call, Failures, Run
+from .data import Access, Data, Scratch, Tiles
+from .error import Error
+from .job import Job, JobState, submit_desc
+from .kernel import Kernel
+from .library import lib
+from .owner import State, pointer_to
+
+
+class GraphState(State):
+    """The handle, and what the tasks need until the last job has ended."""
+
+    def __init__(self, runtime, kind, label):
+        super().__init__(runtime)
+        self.calls = []                 # of a closed graph
+        self.labels = set()
+        self.data = set()
+        self.run = Run()
+        desc = c.filch_graph_desc(kind=kind, label=label.encode() if label else None)
+        self.handle = pointer_to(runtime, lib.filch_graph_create, ctypes.byref(desc))
+
+    def end(self):
+        return lib.filch_graph_destroy(self.handle) == c.FILCH_OK
+
+    def drop(self):
+        super().drop()
+        for call in self.calls:
+            call.forget()
+        self.calls, self.data = [], set()
+
+
+def accesses_of(name, arguments):
+    """Accesses for the interface of C, the views, and the DataStates, of a task's arguments."""
+    made, views, data = [], [], []
+    for position, each in enumerate(arguments):
+        if isinstance(each, Access):
+            views.append((position, len(made), each.view()))
+            data.append(each.data)
+            across = each.data.is_transposed
+            made += [(each.data.handle, col if across else row, row if across else col, each.mode)
+                     for row, col in views[-1][2].tiles()]
+        elif isinstance(each, Scratch):
+            made.append((None, 0, 0, c.FILCH_SCRATCH, 0, each.bytes))
+        elif isinstance(each, (Data, Tiles)):
+            raise TypeError(f"argument {position} of '{name}' is data without an access: "
+                            "read(), write(), readwrite()")
+    if len(made) > 255:
+        raise ValueError(f"'{name}' uses {len(made)} tiles; 255 are possible")
+    return (c.filch_access * len(made))(*made), views, data
+
+
+class Graph:
+    """Tasks in program order; made by Runtime.graph() and Runtime.open_graph()."""
+
+    def __init__(self, runtime, kind, label):
+        self._is_open = kind == c.FILCH_GRAPH_OPEN
+        self._state = GraphState(runtime, kind, label)
+
+    def __del__(self):
+        if self._is_open and hasattr(self, "_state"):
+            try:
+                self.close()
+            except Error:               # closed already, not submitted, or the runtime has ended
+                pass
+
+    @property
+    def handle(self):
+        """The handle, for functions of filch.c."""
+        return self._state.handle
+
+    def add(self, function, *arguments, name=None, label=None, work=None, priority=0, device=None,
+            items=0, grain=0, args=None):
+        """Adds a task: function(*arguments), with a view in the place of every access.
+
+        function is a Python function, or a Kernel, whose arguments are accesses, and args its
+        arguments by value. name is the kind of task, whose speed is measured: without one, the
+        function's. work: units of work of the task. device: index of the preferred device. items:
+        the task is divisible, and calls function(lo, hi, *arguments) for ranges of its items, with
+        views of whole tiles. Returns the task's name, for edge().
+        """
+        state = self._state
+        accesses, call = None, None
+        desc = c.filch_task_desc(priority=priority, items=operator.index(items), grain=grain)
+        if device is not None:
+            desc.affinity = operator.index(device) + 1
+        if label is not None:
+            text = label.encode()
+            state.labels.add(text)      # filch does not copy it
+            desc.label = text
+        if isinstance(function, Kernel):
+            if work is not None or name is not None:
+                raise TypeError("a kernel has a name and a work function of its own")
+            packed = function.bytes_of(args)
+            accesses = self._kernel_accesses(function, arguments)
+            desc.codelet = function.handle
+        else:
+            name, packed, accesses, call = self._call(function, arguments, name, work, args, items)
+            desc.codelet = state.runtime.codelet(name, work is not None)
+        buffer = ctypes.create_string_buffer(packed, len(packed)) if packed else None
+        desc.args = ctypes.addressof(buffer) if buffer else None
+        desc.accesses, desc.access_count = ctypes.addressof(accesses), len(accesses)
+        task = ctypes.c_uint64()
+        try:
+            state.check(lib.filch_graph_add, state.handle, ctypes.byref(desc),
+                        ctypes.addressof(task))
+        except Error:
+            if call is not None:
+                call.forget()
+            raise
+        if call is not None and not call.is_once:
+            state.calls.append(call)
+        return task.value
+
+    def _kernel_accesses(self, kernel, arguments):
+        for position, each in enumerate(arguments):
+            if not isinstance(each, (Access, Scratch, Data, Tiles)):
+                raise TypeError(f"argument {position} of the kernel '{kernel.name}' is no access")
+        accesses, views, data = accesses_of(kernel.name, arguments)
+        dtypes = [None] * len(accesses)
+        for _, first, view in views:
+            for k in range(len(view.tiles())):
+                dtypes[first + k] = view.data.dtype
+        kernel.require(dtypes)
+        self._state.data.update(data)
+        return accesses
+
+    def _call(self, function, arguments, name, work, args, items):
+        if not callable(function):
+            raise TypeError(f"a task is a function or a Kernel, not {type(function).__name__}")
+        if args is not None:
+            raise TypeError("args are a kernel's; a Python function has its arguments themselves")
+        name = name or getattr(function, "__name__", type(function).__name__)
+        if any(isinstance(each, Scratch) for each in arguments):
+            raise TypeError("scratch() is for kernels; a Python function uses numpy.empty()")
+        accesses, views, data = accesses_of(name, arguments)
+        state = self._state
+        state.data.update(data)
+        call = Call(function, arguments, views, state.run, has_range=items > 0,
+                    is_once=self._is_open and items == 0)
+        return name, bytes(Arguments(call.number, 0.0 if work is None else work)), accesses, call
+
+    def edge(self, before, after):
+        """Makes a task wait for another; closed graphs only."""
+        self._state.check(lib.filch_graph_edge, self._state.handle, before, after)
+
+    def submit(self, *, label=None, on_failure="skip"):
+        """Starts the graph; returns the Job.
+
+        on_failure: "skip" leaves out what depends on a failed task, "cancel" all that has not
+        begun.
+        """
+        state = self._state
+        state.runtime.sweep()
+        desc, made = submit_desc(label, on_failure), ctypes.c_void_p()
+        before, state.run.failures = state.run.failures, Failures()
+        failures = state.run.failures
+        try:
+            state.check(lib.filch_graph_submit, state.handle, ctypes.byref(desc),
+                        ctypes.byref(made))
+        except Error:
+            state.run.failures = before
+            raise
+        return Job(JobState(state.runtime, made.value, state, failures))
+
+    def run(self, *, label=None, on_failure="skip"):
+        """Runs a closed graph to its end; see Job.wait().
+
+        Where the wait ends by an exception, KeyboardInterrupt for one, the job is cancelled.
+        """
+        if self._is_open:
+            raise Error(c.FILCH_WRONG_STATE, "an open graph is submitted, not run")
+        self.submit(label=label, on_failure=on_failure).finish()
+
+    def close(self):
+        """No more tasks follow in an open graph."""
+        self._state.check(lib.filch_graph_close, self._state.handle)

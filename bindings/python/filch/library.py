@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shared library. Every call releases the interpreter's lock (GIL) while it runs."""
+import ctypes
+import os
+
+from . import c
+
+NAME = "libfilch_system.so.0"
+
+
+def load():
+    """Loads the library that LIBFILCH names, else the one that the system's loader finds.
+
+    libfilch_system.so uses the process's malloc: jemalloc in libfilch.so cannot always be loaded
+    late.
+    """
+    path = os.environ.get("LIBFILCH") or NAME
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"filch's library cannot be loaded: {error}; the variable LIBFILCH may "
+                          f"name the path of {NAME}") from None
+    try:
+        c.declare(library)
+    except AttributeError as error:
+        raise ImportError(f"{path} is another version of filch: {error}") from None
+    return library
+
+
+lib = load()

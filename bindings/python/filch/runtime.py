@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runtimes and their devices."""
+import atexit
+import collections
+import ctypes
+import os
+import threading
+import time
+import weakref
+
+from . import c, call
+from .batch import Batch
+from .data import Data, DataState
+from .error import Error, refused
+from .graph import Graph
+from .kernel import Kernel, cuda_desc, kernel_desc
+from .library import lib
+from .owner import pointer_to
+
+SLICE = 0.05        # seconds of a wait between looks at signals, and at the runtime's end
+
+_live = weakref.WeakSet()
+_orphans = []       # runtimes that were dropped inside a task
+
+
+class Device:
+    """A device of a runtime: the members of filch_device_info."""
+
+    def __init__(self, info):
+        for name, _ in info._fields_:
+            value = getattr(info, name)
+            if isinstance(value, bytes):
+                value = value.decode(errors="replace")
+            setattr(self, name, list(value) if isinstance(value, ctypes.Array) else value)
+
+    def __repr__(self):
+        return f"<filch.Device {self.name}: {self.model}>"
+
+
+def _constant(prefix, value):
+    """A constant of C's, or the rest of its name."""
+    if not isinstance(value, str):
+        return value
+    name = prefix + value.upper().replace("-", "_")
+    if not hasattr(c, name):
+        raise ValueError(f"no {name} is known")
+    return getattr(c, name)
+
+
+class Runtime:
+    """Devices and their workers; a context manager.
+
+    devices is a device specification, e.g. "host:2" or "cuda,host"; without one FILCH_DEVICES
+    decides, else there are the GPUs, else the cores. Options are members of filch_runtime_desc:
+    policy="static", scores=[1, 2], trace=True, drive="poll", speeds="FILE", bind="none" and so on;
+    log is called with a level and a text, from any thread, and must not call filch.
+
+    The end of the runtime, close(), cancels the jobs that run, and waits for the functions that
+    run just now. Objects made from it then raise Error with INVALID_HANDLE.
+    """
+
+    def __init__(self, devices=None, **options):
+        self.handle = None
+        self._inside = []               # an element for each call in progress
+        self._closing = threading.Lock()
+        self._leftovers = collections.deque()
+        self._codelets = {}
+        self._kept = []                 # functions that filch may call
+        self._process = os.getpid()
+        desc, error = self._describe(devices, options), c.filch_error()
+        made = ctypes.c_void_p()
+        status = lib.filch_runtime_create(ctypes.byref(desc), ctypes.byref(error),
+                                          ctypes.byref(made))
+        if status != c.FILCH_OK:
+            raise refused(status, error)
+        self.handle = made.value
+        self.is_virtual = self._device(0).backend == c.FILCH_BACKEND_SIM
+        _live.add(self)
+
+    def _describe(self, devices, options):
+        desc = c.filch_runtime_desc()
+        if devices is not None:
+            desc.devices = os.fsencode(devices)
+        members = {name for name, _ in desc._fields_}
+        hidden = {"size", "devices", "score_count", "log_user", "rate", "rate_user", "allocator",
+                  "custom_policy", "reserved"}
+        for name, value in options.items():
+            if name not in members - hidden:
+                raise TypeError(f"a runtime has no option '{name}'")
+            if name == "scores":
+                array = (ctypes.c_double * len(value))(*value)
+                self._kept.append(array)
+                desc.scores, desc.score_count = ctypes.addressof(array), len(value)
+            elif name == "log":
+                desc.log = c.filch_log_fn(
+                    lambda level, text, _: value(level, text.decode(errors="replace")))
+                self._kept.append(desc.log)
+            elif name == "speeds":
+                desc.speeds = os.fsencode(value)
+            else:
+                prefix = {"log_level": "LOG", "allocator_kind": "ALLOCATOR"}.get(name, name.upper())
+                setattr(desc, name, _constant(f"FILCH_{prefix}_", value))
+        return desc
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.close()
+
+    def __del__(self):
+        try:
+            self.close()
+        except Error:                   # inside a task: later
+            _orphans.append(self)
+
+    def close(self):
+        """Ends the runtime; see the class. A second call does nothing.
+
+        Raises Error with WRONG_STATE inside a task.
+        """
+        handle = self.handle
+        if handle is None:
+            return
+        if os.getpid() == self._process:
+            if not self._closing.acquire(blocking=False):
+                raise Error(c.FILCH_WRONG_STATE, "another thread ends the runtime")
+            try:
+                status = lib.filch_runtime_drain(handle, 0.0)
+                if status == c.FILCH_WRONG_STATE:
+                    raise Error(status, "a task cannot end its runtime")
+                self.handle = None      # calls are refused from now on
+                while self._inside:
+                    time.sleep(0.001)
+                lib.filch_runtime_abort(handle)
+            finally:
+                self._closing.release()
+        self.handle = None
+        _live.discard(self)
+        while self._leftovers:
+            self._leftovers.popleft().drop()
+
+    def use(self, function, *arguments):
+        """Calls a function of C's, whose runtime does not end meanwhile."""
+        self._inside.append(None)
+        try:
+            if self.handle is None:
+                raise Error(c.FILCH_INVALID_HANDLE, "the runtime has ended")
+            return function(*arguments)
+        finally:
+            self._inside.pop()
+
+    def check(self, function, *arguments):
+        """Calls a function of C's; raises Error unless it succeeds."""
+        status = self.use(function, *arguments)
+        if status != c.FILCH_OK:
+            self.raise_for(status)
+
+    def raise_for(self, status):
+        """Raises Error unless the status is OK."""
+        if status != c.FILCH_OK:
+            record = c.filch_error()
+            self.use(lib.filch_runtime_error, self.handle, ctypes.byref(record))
+            raise refused(status, record)
+
+    def wait(self, function, seconds):
+        """Calls function(seconds) of C's, which waits; in slices, so that signals arrive."""
+        if self.is_virtual:
+            return self.use(function, -1.0 if seconds is None else seconds)
+        end = None if seconds is None else time.monotonic() + seconds
+        while True:
+            rest = SLICE if end is None else min(SLICE, max(end - time.monotonic(), 0.0))
+            status = self.use(function, rest)
+            if status != c.FILCH_TIMEOUT or end is not None and time.monotonic() >= end:
+                return status
+
+    def leave(self, state):
+        """Ends a State whose object is no more, now or later."""
+        self._leftovers.append(state)
+        self.sweep()
+
+    def sweep(self):
+        """Ends States that filch does not use any more; the end of one may set another free."""
+        goes_on = True
+        while goes_on:
+            goes_on = False
+            for _ in range(len(self._leftovers)):
+                try:
+                    state = self._leftovers.popleft()
+                except IndexError:      # another thread took it
+                    break
+                try:
+                    ended = self.use(state.end)
+                except Error:           # the runtime has ended
+                    ended = True
+                if ended:
+                    state.drop()
+                    goes_on = True
+                else:
+                    self._leftovers.append(state)
+
+    def drain(self, seconds=None):
+        """Waits until no job runs; False: the time passed first. Open graphs must be closed."""
+        status = self.wait(lambda slice_: lib.filch_runtime_drain(self.handle, slice_), seconds)
+        if status == c.FILCH_TIMEOUT and seconds is not None:
+            return False
+        self.raise_for(status)
+        return True
+
+    def poll(self):
+        """A round over the workers of a runtime with drive="poll"; whether there may be more."""
+        worked = ctypes.c_bool()
+        self.check(lib.filch_runtime_poll, self.handle, 0.0, ctypes.addressof(worked))
+        return worked.value
+
+    def _device(self, index):
+        info = c.filch_device_info()
+        self.check(lib.filch_device_at, self.handle, index, ctypes.byref(info))
+        return Device(info)
+
+    @property
+    def devices(self):
+        """The devices, in the order of their indices."""
+        return [self._device(k) for k in range(self.use(lib.filch_device_count, self.handle))]
+
+    @property
+    def usage(self):
+        """What the runtime holds: the members of filch_usage."""
+        usage = c.filch_usage()
+        self.check(lib.filch_runtime_usage, self.handle, ctypes.byref(usage))
+        return usage
+
+    def data(self, array, tile=None, *, managed=False, pin=False, label=None, device=None):
+        """Makes a handle of an array, cut into tiles.
+
+        array is one of NumPy's with 1 or 2 axes, contiguous along one of them, or an array on a
+        GPU. It is not copied, and kept alive. tile is the size of the tiles, or a tuple with a
+        size an axis; a list in place of a size has the sizes one by one. managed: the contents
+        stay where they were used last, and acquire() brings them back.
+        """
+        self.sweep()
+        return Data(DataState(self, array, tile, managed, pin, label, device), array)
+
+    def graph(self, *, label=None):
+        """Makes a graph that is built first, and then run as often as wanted."""
+        self.sweep()
+        return Graph(self, c.FILCH_GRAPH_CLOSED, label)
+
+    def open_graph(self, *, label=None):
+        """Makes a graph that runs, once submitted, while tasks are added, until it is closed."""
+        self.sweep()
+        return Graph(self, c.FILCH_GRAPH_OPEN, label)
+
+    def batch(self, n, function, *arguments, grain=0, name=None, work=None, args=None):
+        """Makes a batch: function(lo, hi, *arguments) for the items 0 to n, cut over the devices.
+
+        Accesses among the arguments become views of the elements of the items. function may be a
+        Kernel, whose arguments are accesses, and args its arguments by value. work: units of work
+        an item. Cuts fall on multiples of the grain.
+        """
+        return Batch(self, n, function, arguments, grain, name, work, args)
+
+    def kernel(self, name, host=None, *, args=0, cuda=None, work=None, dtypes=None):
+        """Makes a Kernel of a compiled function.
+
+        host is a function int(const filch_call *) of C's: its address, a function of ctypes, a
+        cfunc of Numba, or a LowLevelCallable of SciPy. It runs without the interpreter's lock.
+        args is the type of its arguments by value: a structure or type of ctypes, a dtype, or a
+        number of bytes. cuda: a dict with members of filch_cuda_desc: source, entry, grid, block
+        and so on. work: a compiled function double(const filch_call *). dtypes: of the accesses.
+        """
+        desc, kept = kernel_desc(name, host, args, cuda_desc(cuda), work)
+        self._kept.append(kept)
+        handle = pointer_to(self, lib.filch_codelet_create, ctypes.byref(desc))
+        return Kernel(self, handle, name, args, desc.arg_size, dtypes)
+
+    def builtin(self, name):
+        """Makes a Kernel of one of filch's own, for GPUs and cores, e.g. "gemm_f64"."""
+        handle = pointer_to(self, lib.filch_codelet_create_builtin, name.encode())
+        found = lib.filch_kernel_find(name.encode()).contents
+        return Kernel(self, handle, name, found.arg_size, found.arg_size, None)
+
+    def codelet(self, name, has_work):
+        """The codelet of Python functions of a name: speeds are measured for each name."""
+        handle = self._codelets.get((name, has_work))
+        if handle is None:
+            desc = c.filch_codelet_desc(name=name.encode(), host=call.host,
+                                        arg_size=ctypes.sizeof(call.Arguments))
+            if has_work:
+                desc.work = call.work
+            handle = pointer_to(self, lib.filch_codelet_create, ctypes.byref(desc))
+            self._codelets[name, has_work] = handle
+        return handle
+
+    def trace_start(self):
+        """Starts recording a trace."""
+        self.check(lib.filch_trace_start, self.handle)
+
+    def trace_write(self, path):
+        """Writes what was recorded, as JSON for Perfetto."""
+        self.check(lib.filch_trace_write, self.handle, os.fsencode(path))
+
+
+@atexit.register
+def _close_all():
+    for runtime in list(_live) + _orphans:
+        try:
+            runtime.close()
+        except Error:                   # another thread ends it
+            pass

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The code of docs/python.md, beside the programs of its own."""
+import ctypes
+import sys
+
+import numpy as np
+
+import filch
+
+
+def begin(a, x, y):
+    with filch.Runtime("host") as runtime:  # as FILCH_DEVICES would have it
+        dx, dy = runtime.data(x, tile=250), runtime.data(y, tile=250)
+        graph = runtime.graph()
+
+        def axpy(a, x, y):
+            y += a * x
+
+        for i in range(len(dx)):
+            graph.add(axpy, a, filch.read(dx[i]), filch.readwrite(dy[i]))
+        graph.run()  # as often as wanted
+
+
+def tasks(runtime, x):
+    dx = runtime.data(x, tile=250)
+    graph = runtime.graph()
+    found = []
+    graph.add(lambda x: found.append(x.sum()), filch.read(dx), name="sum", label="all of x",
+              work=1000)
+    graph.run()
+    return found[0]
+
+
+def failures(runtime, x):
+    dx = runtime.data(x, tile=250)
+    graph = runtime.graph()
+
+    def root(x):
+        if x.min() < 0:
+            raise filch.Failure(3, f"a negative number: {x.min()}")
+        np.sqrt(x, out=x)
+
+    graph.add(root, filch.readwrite(dx[0]))
+    try:
+        graph.run()
+    except filch.Error as error:  # TASK_FAILED: root on host:0: a negative number: -1.0
+        print(error, error.code, repr(error.__cause__))
+        return error.status == filch.Status.TASK_FAILED and error.code == 3
+    return False
+
+
+def batches(runtime, x, y):
+    dx, dy = runtime.data(x, tile=250), runtime.data(y, tile=250)
+
+    def smooth(lo, hi, x, y):  # x begins an element before, but at the edge
+        first = lo - 1 if lo > 0 else 0
+        for i in range(max(lo, 1), min(hi, 999)):
+            y[i - lo] = (x[i - 1 - first] + x[i + 1 - first]) / 2
+
+    batch = runtime.batch(1000, smooth, filch.read(dx).halo(1, 1), filch.readwrite(dy), grain=50)
+    batch.run()
+
+
+def jobs(runtime, x):
+    dx = runtime.data(x, tile=250)
+    graph = runtime.open_graph()
+    job = graph.submit()
+    for i in range(len(dx)):  # tasks may run at once
+        graph.add(lambda x: np.multiply(x, 2, out=x), filch.readwrite(dx[i]), name="twice")
+    graph.close()
+    job.wait()  # or job.wait(seconds), job.cancel()
+    with dx.acquire("r", dx[1:3]) as held:  # behind the jobs so far
+        assert held[0] == x[250]
+
+
+def kernels(runtime, x, library):
+    dx = runtime.data(x, tile=250)
+    scale = runtime.kernel("scale", library.scale, args=ctypes.c_double, dtypes=["f8"])
+    graph = runtime.graph()
+    for i in range(len(dx)):
+        graph.add(scale, filch.readwrite(dx[i]), args=0.5)
+    graph.run()
+
+
+def built_in(runtime):
+    a, b, c = (np.asfortranarray(np.ones((100, 100))) for _ in range(3))
+    da, db, dc = (runtime.data(each, tile=50) for each in (a, b, c))
+    gemm = runtime.builtin("gemm_f64")
+    product = filch.c.filch_gemm_args(alpha=1, beta=0)
+    graph = runtime.graph()
+    for i in range(2):
+        for j in range(2):
+            for k in range(2):
+                product.beta = float(k > 0)
+                graph.add(gemm, filch.read(da[i, k]), filch.read(db[k, j]),
+                          filch.readwrite(dc[i, j]), args=product)
+    graph.run()
+    return (c == 100).all()
+
+
+def main():
+    """tour.py [LIBRARY]"""
+    x, y = np.arange(1000.0), np.zeros(1000)
+    begin(2.0, x, y)
+    assert (y == 2 * x).all()
+    with filch.Runtime("host:2") as runtime:
+        assert tasks(runtime, x) == 499500
+        batches(runtime, x, y)
+        assert (y[1:-1] == x[1:-1]).all()
+        jobs(runtime, x)
+        assert (x == 2 * np.arange(1000)).all()
+        assert built_in(runtime)
+        if len(sys.argv) > 1:  # a library with the function scale
+            kernels(runtime, x, ctypes.CDLL(sys.argv[1]))
+            assert (x == np.arange(1000)).all()
+        x[7] = -1
+        assert failures(runtime, x)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiled functions for the tests of the Python package. */
+#include "filch/filch.h"
+
+int scale(const filch_call *call);
+int zero(const filch_call *call);
+int add(const filch_call *call);
+int count(const filch_call *call);
+int sums(const filch_call *call);
+double rows(const filch_call *call);
+
+/* View 0 times the argument. */
+int scale(const filch_call *call)
+{
+    double *x = call->views[0].ptr;
+    for (uint64_t j = 0; j < call->views[0].cols; j++)
+        for (uint64_t i = 0; i < call->views[0].rows; i++)
+            x[j * call->views[0].ld + i] *= *(const double *)call->args;
+    return 0;
+}
+
+int zero(const filch_call *call)
+{
+    double *x = call->views[0].ptr;
+    for (uint64_t i = 0; i < call->views[0].rows; i++)
+        x[i] = 0;
+    return 0;
+}
+
+/* View 1 added to view 0. */
+int add(const filch_call *call)
+{
+    double *x = call->views[0].ptr;
+    const double *y = call->views[1].ptr;
+    for (uint64_t i = 0; i < call->views[0].rows; i++)
+        x[i] += y[i];
+    return 0;
+}
+
+/* Items of a batch: each element of view 0 becomes its number. Fails for an element below 0. */
+int count(const filch_call *call)
+{
+    double *x = call->views[0].ptr;
+    for (uint64_t i = call->lo; i < call->hi; i++) {
+        if (x[i - call->lo] < 0)
+            return 7;
+        x[i - call->lo] = (double)i;
+    }
+    return 0;
+}
+
+/* Sum of view 0 by way of the scratch memory in view 1, into view 2. */
+int sums(const filch_call *call)
+{
+    const double *x = call->views[0].ptr;
+    double *copy = call->views[1].ptr, *sum = call->views[2].ptr;
+    if (call->views[1].rows * call->views[1].element < call->views[0].rows * sizeof *copy)
+        return 1;
+    *sum = 0;
+    for (uint64_t i = 0; i < call->views[0].rows; i++)
+        copy[i] = x[i];
+    for (uint64_t i = 0; i < call->views[0].rows; i++)
+        *sum += copy[i];
+    return 0;
+}
+
+double rows(const filch_call *call)
+{
+    return (double)call->views[0].rows;
+}
