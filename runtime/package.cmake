@@ -4,6 +4,7 @@
 #   libfilch-dev  headers, the CMake package, pkg-config's file, the examples
 #   filch-blas    the drop-in BLAS and LAPACK, and filch-run
 #   filch-tools   filch-bench
+#   python3-filch the Python package
 # Included last: components are known by then.
 
 set(library_package libfilch${PROJECT_VERSION_MAJOR})
@@ -11,8 +12,9 @@ set(package_of_library ${library_package})
 set(package_of_development libfilch-dev)
 set(package_of_blas filch-blas)
 set(package_of_tools filch-tools)
+set(package_of_python python3-filch)
 
-set(components library development blas)
+set(components library development blas python)
 if(TARGET filch-bench)
     list(APPEND components tools)
 endif()
@@ -24,6 +26,9 @@ foreach(component IN LISTS components)
 endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/examples COMPONENT development
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libfilch-dev EXCLUDE_FROM_ALL)
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/bindings/python/filch COMPONENT python
+        DESTINATION lib/python3/dist-packages EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.py")
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "The filch maintainers <filch@localhost>" CACHE STRING
@@ -49,9 +54,17 @@ endforeach()
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library_package} (= ${version})")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
+    "${library_package} (>= ${PROJECT_VERSION}), python3 (>= 3.9), python3-numpy")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA
+    "${PROJECT_SOURCE_DIR}/bindings/python/debian/postinst;${PROJECT_SOURCE_DIR}/bindings/python/debian/prerm")
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "${PROJECT_DESCRIPTION}: shared libraries")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "${PROJECT_DESCRIPTION}: headers and examples")
 set(CPACK_COMPONENT_BLAS_DESCRIPTION "Large BLAS and LAPACK calls of any program on all GPUs and cores")
+set(CPACK_COMPONENT_PYTHON_DESCRIPTION "${PROJECT_DESCRIPTION}: Python package")
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "${PROJECT_DESCRIPTION}: bench harness and simulator")
 # What is loaded at run time where it is there.
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS "libcuda1, libnvrtc12 | libnvrtc11.2")

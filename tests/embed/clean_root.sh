@@ -77,13 +77,15 @@ in_root sh -c 'cd /usr/share/doc/libfilch-dev/examples && for name in cholesky s
     /consumer/$name
 done'
 
+in_root sh -c 'cd /usr/share/doc/libfilch-dev/examples && python3 tour.py && python3 cholesky.py'
+
 echo "== tools"
 in_root filch-bench run gemm --n 300 --tile 100 --devices host:2 --repeat 2 --check
 grep -q 'checked *yes' "$scratch/log"
 in_root filch-run sh -c 'grep -q libfilch_blas.so /proc/$$/maps'
 
 echo "== removal"
-in_root apt-get remove -y libfilch0 filch-blas filch-tools
+in_root apt-get remove -y libfilch0 filch-blas filch-tools python3-filch
 if find "$root/usr" -name '*filch*' | grep .; then
     echo "is left behind"
     exit 1

@@ -22,7 +22,7 @@ mv "$scratch"/work/*.deb "$scratch/packages"
 cd "$scratch/packages"
 
 names=$(for file in *.deb; do dpkg-deb -f "$file" Package; done | sort | tr '\n' ' ')
-if [ "$names" != "filch-blas filch-tools libfilch-dev libfilch0 " ]; then
+if [ "$names" != "filch-blas filch-tools libfilch-dev libfilch0 python3-filch " ]; then
     echo "wrong packages: $names"
     exit 1
 fi
@@ -43,16 +43,26 @@ if field libfilch0 Depends | grep -E 'blas|lapack|stdc'; then
     exit 1
 fi
 
-# Each file is in one package, and is installed without packages, too: but for licences and examples.
+# Each file is in one package, and is installed without packages, too: but for licences and examples, and
+# for the Python package, which pip installs.
 for file in *.deb; do
     dpkg-deb --fsys-tarfile "$file" | tar tf - | grep -v '/$' | sed 's|^\./usr/||'
 done | sort >../packed
 [ -z "$(uniq -d ../packed)" ]
 cmake --install "$build" --prefix "$scratch/prefix" >"$scratch/install.log"
 (cd ../prefix && find . ! -type d | sed 's|^\./||' | sort) >../installed
-diff ../installed <(grep -v '^share/doc/' ../packed)
+diff ../installed <(grep -vE '^(share/doc|lib/python3)/' ../packed)
 for name in $names; do
     grep -qx "share/doc/$name/copyright" ../packed
 done
 grep -q '^share/doc/libfilch-dev/examples/.*\.c$' ../packed
-rm -rf "$scratch/prefix" "$scratch/work"
+[ "$(field python3-filch Architecture)" = all ]
+if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+    for name in libfilch0 python3-filch; do
+        dpkg-deb -x "$name"_*.deb ../root
+    done
+    LIBFILCH=$(find ../root -name libfilch_system.so.0) PYTHONPATH=../root/usr/lib/python3/dist-packages \
+        PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -c 'import filch
+with filch.Runtime("host:1") as runtime: print([each.name for each in runtime.devices])'
+fi
+rm -rf "$scratch/prefix" "$scratch/work" "$scratch/root"
