@@ -91,10 +91,10 @@ static const struct {
     bench_factor factor;
     fl_lu_panels panels;
     const char *text;
-} ways[] = {{BENCH_FACTOR_TF32, FL_LU_PANELS_VENDOR, "tf32, cuSOLVER's panels"},
-            {BENCH_FACTOR_TF32, FL_LU_PANELS_OWN, "tf32, filch's panels"},
-            {BENCH_FACTOR_SINGLE, FL_LU_PANELS_VENDOR, "single, cuSOLVER's panels"},
-            {BENCH_FACTOR_SINGLE, FL_LU_PANELS_OWN, "single, filch's panels"}};
+} ways[] = {{BENCH_FACTOR_SINGLE, FL_LU_PANELS_VENDOR, "single, cuSOLVER's panels"},
+            {BENCH_FACTOR_SINGLE, FL_LU_PANELS_OWN, "single, filch's panels"},
+            {BENCH_FACTOR_TF32, FL_LU_PANELS_VENDOR, "tf32, cuSOLVER's panels"},
+            {BENCH_FACTOR_TF32, FL_LU_PANELS_OWN, "tf32, filch's panels"}};
 
 static const char *way(const void *state, size_t index)
 {
