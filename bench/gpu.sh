@@ -77,7 +77,9 @@ bench_throughput()
             --versus cusolver --repeat 5 --check
     done
     for n in 16384 32768; do
-        for name in tf32 fp16; do
+        bench_item solve-$n solve --n $n --devices cuda:0 --resident --versus cusolverirs \
+            --repeat 5 --check
+        for name in tf32 fp16 tf32x3; do
             bench_item solve-$n-$name solve --n $n --factor $name --devices cuda:0 --resident \
                 --versus cusolverirs --repeat 5 --check
         done

@@ -116,8 +116,9 @@ const char *bench_options_usage(void)
            "                      with one worker, a core of the host\n"
            "  --precision WORD    double (default) or single: cholesky, gemm, lu, qr, nbody,\n"
            "                      jacobi\n"
-           "  --factor WORD       solve: tf32, bf16, fp16 or single, the precision of products\n"
-           "                      that factor (default: the faster of tf32 and single)\n"
+           "  --factor WORD       solve: tf32, bf16, fp16, tf32x3 (three products of tf32) or\n"
+           "                      single, the precision of products that factor (default:\n"
+           "                      the fastest of tf32, tf32x3 and single)\n"
            "  --repeat R          measured repeats (default 7)\n"
            "  --seed S            seed of generated input\n"
            "  --check             check the result; exit 1 where it is wrong\n"
@@ -246,9 +247,8 @@ const char *bench_pattern_name(bench_pattern pattern)
 }
 
 static const char *const factor_names[] = {
-    [BENCH_FACTOR_TF32] = "tf32",
-    [BENCH_FACTOR_BF16] = "bf16",
-    [BENCH_FACTOR_FP16] = "fp16",
+    [BENCH_FACTOR_TF32] = "tf32",     [BENCH_FACTOR_BF16] = "bf16",
+    [BENCH_FACTOR_FP16] = "fp16",     [BENCH_FACTOR_TF32X3] = "tf32x3",
     [BENCH_FACTOR_SINGLE] = "single",
 };
 
@@ -264,7 +264,7 @@ static filch_status parse_factor(const char *text, bench_factor *factor, filch_e
             *factor = (bench_factor)k;
             return FILCH_OK;
         }
-    return wrong(error, "--factor", text, "tf32, bf16, fp16 or single");
+    return wrong(error, "--factor", text, "tf32, bf16, fp16, tf32x3 or single");
 }
 
 static filch_status parse_pattern(const char *text, bench_pattern *pattern, filch_error *error)

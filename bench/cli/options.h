@@ -23,6 +23,7 @@ typedef enum bench_factor {
     BENCH_FACTOR_TF32,
     BENCH_FACTOR_BF16,
     BENCH_FACTOR_FP16,
+    BENCH_FACTOR_TF32X3,
     BENCH_FACTOR_SINGLE
 } bench_factor;
 

@@ -28,7 +28,7 @@
 #define LONG_RUN_S 0.5
 /* Shorter runs tell too little of a device. */
 #define PART_LEAST_S 0.25
-#define TILES_MAX 16
+#define TILES_MAX 24
 #define TILES_FINAL 3
 
 typedef struct run {

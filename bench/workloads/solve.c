@@ -81,6 +81,7 @@ static int product_of(const solve *s)
     static const int products[] = {[BENCH_FACTOR_TF32] = FL_VENDOR_COMPUTE_TF32,
                                    [BENCH_FACTOR_BF16] = FL_VENDOR_COMPUTE_BF16,
                                    [BENCH_FACTOR_FP16] = FL_VENDOR_COMPUTE_FP16,
+                                   [BENCH_FACTOR_TF32X3] = FL_DENSE_TF32X3,
                                    [BENCH_FACTOR_SINGLE] = FL_VENDOR_COMPUTE_SINGLE};
     return products[s->factor];
 }
@@ -93,6 +94,8 @@ static const struct {
     const char *text;
 } ways[] = {{BENCH_FACTOR_SINGLE, FL_LU_PANELS_VENDOR, "single, cuSOLVER's panels"},
             {BENCH_FACTOR_SINGLE, FL_LU_PANELS_OWN, "single, filch's panels"},
+            {BENCH_FACTOR_TF32X3, FL_LU_PANELS_VENDOR, "tf32x3, cuSOLVER's panels"},
+            {BENCH_FACTOR_TF32X3, FL_LU_PANELS_OWN, "tf32x3, filch's panels"},
             {BENCH_FACTOR_TF32, FL_LU_PANELS_VENDOR, "tf32, cuSOLVER's panels"},
             {BENCH_FACTOR_TF32, FL_LU_PANELS_OWN, "tf32, filch's panels"}};
 
@@ -294,7 +297,9 @@ static filch_status peer(void *state, unsigned workers, filch_error *error, benc
     *work = bench_square_work(&s->square, BENCH_PEER_SOLVE, workers);
     (*work)->b = s->b;
     (*work)->c = s->theirs;
-    (*work)->product = s->is_chosen ? product_of(s) : BENCH_ANY_PRODUCT;
+    /* cuSOLVER has no tf32x3. */
+    (*work)->product =
+        s->is_chosen && s->factor != BENCH_FACTOR_TF32X3 ? product_of(s) : BENCH_ANY_PRODUCT;
     return FILCH_OK;
 }
 

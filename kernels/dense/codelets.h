@@ -11,6 +11,7 @@ typedef enum fl_dense_kernel {
     FL_DENSE_INVERT,   /* A, inverse, identity, scratch */
     FL_DENSE_SWAP,     /* A, pivots ... */
     FL_DENSE_STEP,     /* triangle's block column, B [, pivots] [, inverse, scratch] */
+    FL_DENSE_PARTS,    /* left parts, right parts, B: see split.h */
     FL_DENSE_QR_PANEL, /* A, tau, info, reflectors, triangle, identity, scratch */
     FL_DENSE_REFLECT,  /* A, tau, reflectors, triangle, identity, scratch */
     FL_DENSE_APPLY,    /* reflectors, triangle, C, scratch [, scratch] */
@@ -23,9 +24,10 @@ typedef struct fl_dense_args {
     uint64_t row;   /* first row of the diagonal block */
     uint64_t order; /* of the diagonal block */
     int32_t fill, op, diagonal;
-    uint8_t swap;     /* FL_DENSE_STEP: rows of B are exchanged before; FL_DENSE_SWAP: backwards */
-    uint8_t inverts;  /* the diagonal block's inverse is made, or there */
-    uint16_t compute; /* FL_DENSE_STEP: of its product */
+    uint8_t swap;    /* FL_DENSE_STEP: rows of B are exchanged before; FL_DENSE_SWAP: backwards */
+    uint8_t inverts; /* the diagonal block's inverse is made, or there */
+    uint8_t compute; /* FL_DENSE_STEP: of its product */
+    uint8_t only_solves; /* FL_DENSE_STEP: without its product */
 } fl_dense_args;
 
 struct fl_dense {
@@ -34,7 +36,8 @@ struct fl_dense {
     filch_codelet *list;     /* see fl_dense_has_exchange() */
     filch_codelet *exchange; /* likewise */
     filch_codelet *panel;    /* see fl_dense_panel() */
-    bool has_tried_exchange, has_tried_panel;
+    filch_codelet *split[2]; /* see split.h */
+    bool has_tried_exchange, has_tried_panel, has_tried_split;
     /* Of mixed.h; made on demand. */
     struct fl_dense *single;
     filch_codelet *narrow[3]; /* narrow.h */
@@ -61,6 +64,7 @@ int fl_dense_run_lu_panel(const fl_place *on, const filch_call *call);
 int fl_dense_run_invert(const fl_place *on, const filch_call *call);
 int fl_dense_run_swap(const fl_place *on, const filch_call *call);
 int fl_dense_run_step(const fl_place *on, const filch_call *call);
+int fl_dense_run_parts(const fl_place *on, const filch_call *call);
 int fl_dense_run_qr_panel(const fl_place *on, const filch_call *call);
 int fl_dense_run_reflect(const fl_place *on, const filch_call *call);
 int fl_dense_run_apply(const fl_place *on, const filch_call *call);
@@ -68,6 +72,7 @@ double fl_dense_work_lu_panel(const filch_call *call);
 double fl_dense_work_invert(const filch_call *call);
 double fl_dense_work_swap(const filch_call *call);
 double fl_dense_work_step(const filch_call *call);
+double fl_dense_work_parts(const filch_call *call);
 double fl_dense_work_qr_panel(const filch_call *call);
 double fl_dense_work_reflect(const filch_call *call);
 double fl_dense_work_apply(const filch_call *call);

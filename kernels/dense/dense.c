@@ -45,6 +45,7 @@ SIDES(lu_panel)
 SIDES(invert)
 SIDES(swap)
 SIDES(step)
+SIDES(parts)
 SIDES(qr_panel)
 SIDES(reflect)
 SIDES(apply)
@@ -62,8 +63,8 @@ static const struct {
 } kernels[FL_DENSE_KERNELS] = {
     [FL_DENSE_LU_PANEL] = ROW(lu_panel), [FL_DENSE_INVERT] = ROW(invert),
     [FL_DENSE_SWAP] = ROW(swap),         [FL_DENSE_STEP] = ROW(step),
-    [FL_DENSE_QR_PANEL] = ROW(qr_panel), [FL_DENSE_REFLECT] = ROW(reflect),
-    [FL_DENSE_APPLY] = ROW(apply),
+    [FL_DENSE_PARTS] = ROW(parts),       [FL_DENSE_QR_PANEL] = ROW(qr_panel),
+    [FL_DENSE_REFLECT] = ROW(reflect),   [FL_DENSE_APPLY] = ROW(apply),
 };
 
 static int run_nothing(const filch_call *call)

@@ -13,6 +13,11 @@
 
 typedef struct fl_dense fl_dense;
 
+/* LU's products as three of TF32, of operands cut in two: nearly as exact as single precision, and
+ * faster on tensor cores. In single precision where GPUs have no compiler for the kernels that cut,
+ * and in all other products. */
+enum { FL_DENSE_TF32X3 = 1 };
+
 typedef struct fl_dense_desc {
     filch_runtime *runtime;
     const fl_dense_host *host; /* outlives the runtime */
@@ -20,7 +25,7 @@ typedef struct fl_dense_desc {
     size_t element;            /* sizeof(double) or sizeof(float) */
     bool is_idle;              /* on simulated devices: tasks compute nothing */
     int compute;               /* of products in steps on GPUs, in single precision:
-                                  FL_VENDOR_COMPUTE_* */
+                                  FL_VENDOR_COMPUTE_* or FL_DENSE_TF32X3 */
 } fl_dense_desc;
 
 /* A matrix in block columns. */

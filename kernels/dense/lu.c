@@ -5,6 +5,7 @@
  * in the block columns on the right as those are updated, and on the left at the end, because
  * nothing reads there before. */
 #include "kernels/dense/codelets.h"
+#include "kernels/dense/split.h"
 #include "kernels/dense/state.h"
 #include "kernels/dense/steps.h"
 
@@ -24,6 +25,7 @@ struct fl_lu {
     filch_codelet *panel; /* filch's own; null: the vendor's, which inverts blocks, too */
     uint32_t *words;      /* that the own one keeps between panels */
     void *unit;           /* the identity, of a tile's order; null: blocks are not inverted */
+    fl_split *split;      /* null: a step's product is one */
     filch_data *pivots;
     filch_data *lists; /* of the pivots' exchanges; null: none are made */
     filch_data *info;
@@ -159,6 +161,8 @@ filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_lu_panels panel
         lu->words = calloc(FL_LU_PANEL_WORDS, sizeof *lu->words);
     bool is_there = lu->values && lu->infos && (lu->unit || !inverts) && (lu->words || !lu->panel);
     filch_status status = is_there ? make_handles(lu) : FILCH_OUT_OF_MEMORY;
+    if (status == FILCH_OK && dense->desc.compute == FL_DENSE_TF32X3)
+        status = fl_split_open(dense, a, &lu->split);
     if (status == FILCH_OK)
         *out = lu;
     else
@@ -191,6 +195,7 @@ void fl_lu_close(fl_lu *lu)
     for (size_t k = 0; k < sizeof handles / sizeof *handles; k++)
         if (handles[k])
             (void)filch_data_destroy(handles[k]);
+    fl_split_close(lu->split);
     free(lu->unit);
     free(lu->words);
     free(lu->values);
@@ -293,6 +298,28 @@ static filch_status add_swaps(const fl_lu *lu, const fl_columns *to, size_t j, s
     return status;
 }
 
+/* Panel `at` and what block columns on its right need of it. */
+static filch_status begin_step(fl_lu *lu, const fl_step *step, filch_graph *graph)
+{
+    filch_status status = add_panel(lu, step->at, graph);
+    if (lu->has_exchange && status == FILCH_OK)
+        status = add_list(lu, step->at, graph);
+    if (lu->split && step->at + 1 < fl_columns_count(&lu->a) && status == FILCH_OK)
+        status = fl_split_add_left(lu->split, step, graph);
+    return status;
+}
+
+static filch_status update(fl_lu *lu, const fl_step *step, filch_graph *graph)
+{
+    filch_status status = FILCH_OK;
+    if (lu->has_exchange)
+        status = add_exchange(lu, &lu->a, step->to, step->at, graph);
+    if (status != FILCH_OK)
+        return status;
+    return lu->split ? fl_split_add_step(lu->split, step, graph)
+                     : fl_dense_add_step(lu->dense, step, graph);
+}
+
 filch_status fl_lu_factor(fl_lu *lu, filch_graph *graph)
 {
     fl_step step = {.form = {.fill = FL_VENDOR_FILL_LOWER, .diagonal = FL_VENDOR_UNIT},
@@ -302,17 +329,11 @@ filch_status fl_lu_factor(fl_lu *lu, filch_graph *graph)
                     .inverses = lu->inverses};
     filch_status status = FILCH_OK;
     for (step.at = 0; step.at < lu->panels && status == FILCH_OK; step.at++) {
-        status = add_panel(lu, step.at, graph);
-        if (lu->has_exchange && status == FILCH_OK)
-            status = add_list(lu, step.at, graph);
         step.order = order_of(lu, step.at);
+        status = begin_step(lu, &step, graph);
         for (step.to = step.at + 1; step.to < fl_columns_count(&lu->a) && status == FILCH_OK;
-             step.to++) {
-            if (lu->has_exchange)
-                status = add_exchange(lu, &lu->a, step.to, step.at, graph);
-            if (status == FILCH_OK)
-                status = fl_dense_add_step(lu->dense, &step, graph);
-        }
+             step.to++)
+            status = update(lu, &step, graph);
         if (lu->uppers && status == FILCH_OK)
             status = add_upper(lu, step.at, graph);
     }

@@ -63,8 +63,10 @@ static filch_status make_factors(fl_mixed *m)
         return FILCH_OUT_OF_MEMORY;
     filch_status status = make_single(m->dense);
     m->single = m->dense->single;
-    if (status == FILCH_OK)
+    if (status == FILCH_OK) {
+        m->single->desc.compute = m->form.compute;
         status = make_low(m);
+    }
     if (status == FILCH_OK)
         status = make_vectors(m);
     if (status == FILCH_OK)

@@ -35,12 +35,14 @@ typedef struct fl_mixed_result {
 
 /* How the rounded copy is factored. */
 typedef struct fl_mixed_form {
-    int compute; /* FL_VENDOR_COMPUTE_*, of products on GPUs; cores compute in single precision */
+    int compute; /* FL_VENDOR_COMPUTE_* or FL_DENSE_TF32X3, of products on GPUs; cores compute in
+                    single precision */
     fl_lu_panels panels;
 } fl_mixed_form;
 
-/* Handles beside the matrix, of half its bytes: A is square, in double precision, and is never
- * changed. FILCH_INVALID_ARGUMENT: A is not square, or of no rows. */
+/* Handles beside the matrix, of half its bytes, and for FL_DENSE_TF32X3 of eight block columns'
+ * more: A is square, in double precision, and is never changed. FILCH_INVALID_ARGUMENT: A is not
+ * square, or of no rows. */
 filch_status fl_mixed_open(fl_dense *dense, const fl_columns *a, fl_mixed_form form,
                            fl_mixed **out);
 /* After the graph is destroyed; null is allowed. */

@@ -66,7 +66,7 @@ int fl_dense_run_step(const fl_place *on, const filch_call *call)
         code = multiply(on, call);
     if (code == 0)
         code = solve(on, call, &solved);
-    return code != 0 || args->op == FL_VENDOR_OP_T ? code : multiply(on, call);
+    return code != 0 || args->op == FL_VENDOR_OP_T || args->only_solves ? code : multiply(on, call);
 }
 
 double fl_dense_work_step(const filch_call *call)
@@ -75,12 +75,13 @@ double fl_dense_work_step(const filch_call *call)
     double order = (double)args->order, cols = (double)call->views[1].cols;
     uint64_t first, count;
     rest_of(call, &first, &count);
-    return order * cols * (order + 2 * (double)count);
+    return order * cols * (order + (args->only_solves ? 0 : 2 * (double)count));
 }
 
 filch_status fl_dense_add_step(const fl_dense *dense, const fl_step *step, filch_graph *graph)
 {
     const fl_columns *a = step->a, *b = step->b;
+    int compute = dense->desc.compute;
     fl_dense_args args = {.row = step->at * a->tile,
                           .order = step->order,
                           .fill = step->form.fill,
@@ -88,7 +89,9 @@ filch_status fl_dense_add_step(const fl_dense *dense, const fl_step *step, filch
                           .diagonal = step->form.diagonal,
                           .swap = step->pivots != NULL,
                           .inverts = step->inverses != NULL,
-                          .compute = (uint16_t)dense->desc.compute};
+                          .compute = compute == FL_DENSE_TF32X3 ? FL_VENDOR_COMPUTE_SINGLE
+                                                                : (uint8_t)compute,
+                          .only_solves = step->only_solves};
     filch_access accesses[5] = {FILCH_R(a->data, 0, step->at), FILCH_RW(b->data, 0, step->to)};
     uint32_t count = 2;
     if (step->pivots)

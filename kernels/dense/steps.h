@@ -14,6 +14,7 @@ typedef struct fl_step {
     size_t at;            /* block column of A */
     size_t order;         /* of its diagonal block */
     size_t to;            /* block column of B */
+    bool only_solves;     /* without the products */
 } fl_step;
 
 filch_status fl_dense_add_step(const fl_dense *dense, const fl_step *step, filch_graph *graph);

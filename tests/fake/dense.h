@@ -10,6 +10,7 @@
 #include "fakecuda.h"
 #include "kernels/dense/codelets.h"
 #include "kernels/dense/narrow.h"
+#include "kernels/dense/split.h"
 #include "kernels/dense/state.h"
 
 #define TILE 32
@@ -100,6 +101,8 @@ static inline void register_kernels(void)
     fakecuda_register_filch("fl_exchange_f32", exchange, 3, false, 40);
     fakecuda_register_filch("fl_lu_panel_f64", factor_panel, 4, false, 40);
     fakecuda_register_filch("fl_lu_panel_f32", factor_panel, 4, false, 40);
+    fakecuda_register_filch("fl_split_left", fl_split_left_host, 2, false, sizeof(fl_dense_args));
+    fakecuda_register_filch("fl_split_right", fl_split_right_host, 2, false, sizeof(fl_dense_args));
     fakecuda_register_filch("fl_narrow", fl_narrow_host, 3, false, sizeof(fl_narrow_args));
     fakecuda_register_filch("fl_narrow_rows", fl_narrow_rows_host, 5, false,
                             sizeof(fl_narrow_args));

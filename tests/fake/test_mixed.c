@@ -162,7 +162,7 @@ static matrix random_matrix(const bed *b, size_t n)
 }
 
 static const int computes[] = {FL_VENDOR_COMPUTE_SINGLE, FL_VENDOR_COMPUTE_TF32,
-                               FL_VENDOR_COMPUTE_BF16, FL_VENDOR_COMPUTE_FP16};
+                               FL_VENDOR_COMPUTE_BF16, FL_VENDOR_COMPUTE_FP16, FL_DENSE_TF32X3};
 #define COMPUTES (sizeof computes / sizeof *computes)
 
 static void systems_are_solved(void **state)
@@ -186,7 +186,7 @@ static void systems_are_solved(void **state)
 /* The fewer bits a product keeps, the more steps it takes. */
 static void a_good_matrix_is_refined(void **state)
 {
-    static const uint32_t least[COMPUTES] = {2, 3, 4, 3}, most[COMPUTES] = {3, 7, 12, 7};
+    static const uint32_t least[COMPUTES] = {2, 3, 4, 3, 2}, most[COMPUTES] = {3, 7, 12, 7, 3};
     bed b;
     (void)state;
     open_bed(&b, &one_gpu);

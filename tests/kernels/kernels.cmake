@@ -38,6 +38,11 @@ if(CMAKE_CXX_COMPILER AND NOT FILCH_SANITIZE)
     target_include_directories(test_unit_narrow_emulated PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
                                ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/emulated)
     filch_test(narrow-emulated unit 120 test_unit_narrow_emulated)
+    add_executable(test_unit_split_emulated ${kernels}/test_split.cpp)
+    target_link_libraries(test_unit_split_emulated PRIVATE filch_flags)
+    target_include_directories(test_unit_split_emulated PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
+                               ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/emulated)
+    filch_test(split-emulated unit 120 test_unit_split_emulated)
     add_executable(test_unit_lu_panel_emulated ${kernels}/test_lu_panel.cpp)
     target_link_libraries(test_unit_lu_panel_emulated PRIVATE filch_flags)
     target_include_directories(test_unit_lu_panel_emulated PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
