@@ -36,6 +36,9 @@ enum form { STREAM, GRAPH, BATCH };
 
 #define WAVEFRONT 0
 
+/* Streams beside the one that is timed: none, idle ones, ones in which a kernel ran before. */
+enum beside { ALONE, MADE, USED, STAGES };
+
 typedef struct launch_case {
     const char *name;
     enum form form;
@@ -44,67 +47,74 @@ typedef struct launch_case {
     size_t count;  /* kernels of a graph */
     size_t chains; /* that these make; WAVEFRONT: of a square … */
     size_t rows;   /* … of which so many are under way at once; 0: all */
+    enum beside beside;
 } launch_case;
 
 static const launch_case cases[] = {
-    {"stream", STREAM, NONE, FULL, 1, 1, 0},
-    {"stream, a pointer", STREAM, POINTER, FULL, 1, 1, 0},
-    {"stream, 168 bytes", STREAM, PACKED, FULL, 1, 1, 0},
-    {"stream, a view", STREAM, VIEW, FULL, 1, 1, 0},
-    {"stream, three views", STREAM, THREE_VIEWS, FULL, 1, 1, 0},
-    {"stream, newer code", STREAM, NONE, NEW, 1, 1, 0},
-    {"stream, waiting inside", STREAM, NONE, INSIDE, 1, 1, 0},
-    {"stream, early", STREAM, NONE, EARLY, 1, 1, 0},
-    {"stream, a view, early", STREAM, VIEW, EARLY, 1, 1, 0},
-    {"stream, three views, early", STREAM, THREE_VIEWS, EARLY, 1, 1, 0},
-    {"chain of 32", GRAPH, NONE, FULL, 32, 1, 0},
-    {"chain of 128", GRAPH, NONE, FULL, 128, 1, 0},
-    {"chain of 1000", GRAPH, NONE, FULL, 1000, 1, 0},
-    {"chain of 10000", GRAPH, NONE, FULL, 10000, 1, 0},
-    {"chain of 100000", GRAPH, NONE, FULL, 100000, 1, 0},
-    {"chain of 1000, a pointer", GRAPH, POINTER, FULL, 1000, 1, 0},
-    {"chain of 1000, 168 bytes", GRAPH, PACKED, FULL, 1000, 1, 0},
-    {"chain of 1000, a view", GRAPH, VIEW, FULL, 1000, 1, 0},
-    {"chain of 1000, three views", GRAPH, THREE_VIEWS, FULL, 1000, 1, 0},
-    {"stream, shared memory permitted", STREAM, NONE, SHARED, 1, 1, 0},
-    {"chain of 1000, shared memory permitted", GRAPH, NONE, SHARED, 1000, 1, 0},
-    {"8 chains of 512, shared memory permitted", GRAPH, NONE, SHARED, 4096, 8, 0},
-    {"batch of 32, shared memory permitted", BATCH, NONE, SHARED, 32, 1, 0},
-    {"chain of 1000, newer code", GRAPH, NONE, NEW, 1000, 1, 0},
-    {"chain of 1000, waiting inside", GRAPH, NONE, INSIDE, 1000, 1, 0},
-    {"chain of 1000, early", GRAPH, NONE, EARLY, 1000, 1, 0},
-    {"chain of 1000, a pointer, early", GRAPH, POINTER, EARLY, 1000, 1, 0},
-    {"chain of 1000, a view, early", GRAPH, VIEW, EARLY, 1000, 1, 0},
-    {"chain of 1000, three views, early", GRAPH, THREE_VIEWS, EARLY, 1000, 1, 0},
-    {"chain of 100000, early", GRAPH, NONE, EARLY, 100000, 1, 0},
-    {"4 chains of 1024", GRAPH, NONE, FULL, 4096, 4, 0},
-    {"8 chains of 512", GRAPH, NONE, FULL, 4096, 8, 0},
-    {"8 chains of 512, early", GRAPH, NONE, EARLY, 4096, 8, 0},
-    {"16 chains of 256", GRAPH, NONE, FULL, 4096, 16, 0},
-    {"32 chains of 128", GRAPH, NONE, FULL, 4096, 32, 0},
-    {"64 chains of 64", GRAPH, NONE, FULL, 4096, 64, 0},
-    {"128 chains of 32", GRAPH, NONE, FULL, 4096, 128, 0},
-    {"wavefront of 32 x 32", GRAPH, NONE, FULL, 1024, WAVEFRONT, 0},
-    {"wavefront of 32 x 32, early", GRAPH, NONE, EARLY, 1024, WAVEFRONT, 0},
-    {"wavefront of 256 x 256", GRAPH, NONE, FULL, 65536, WAVEFRONT, 0},
-    {"wavefront of 256 x 256, 4 rows", GRAPH, NONE, FULL, 65536, WAVEFRONT, 4},
-    {"wavefront of 256 x 256, 8 rows", GRAPH, NONE, FULL, 65536, WAVEFRONT, 8},
-    {"wavefront of 256 x 256, 16 rows", GRAPH, NONE, FULL, 65536, WAVEFRONT, 16},
-    {"wavefront of 256 x 256, 32 rows", GRAPH, NONE, FULL, 65536, WAVEFRONT, 32},
-    {"wavefront of 256 x 256, 64 rows", GRAPH, NONE, FULL, 65536, WAVEFRONT, 64},
-    {"wavefront of 256 x 256, 4 rows, early", GRAPH, NONE, EARLY, 65536, WAVEFRONT, 4},
-    {"1000 alone", GRAPH, NONE, FULL, 1000, 1000, 0},
-    {"batch of 8", BATCH, NONE, FULL, 8, 1, 0},
-    {"batch of 32", BATCH, NONE, FULL, 32, 1, 0},
-    {"batch of 32, a view", BATCH, VIEW, FULL, 32, 1, 0},
-    {"batch of 32, three views", BATCH, THREE_VIEWS, FULL, 32, 1, 0},
-    {"batch of 32, early", BATCH, NONE, EARLY, 32, 1, 0},
-    {"batch of 64", BATCH, NONE, FULL, 64, 1, 0},
-    {"batch of 128", BATCH, NONE, FULL, 128, 1, 0},
-    {"batch of 128, early", BATCH, NONE, EARLY, 128, 1, 0},
-    {"batch of 256", BATCH, NONE, FULL, 256, 1, 0},
-    {"chain of 1000, again", GRAPH, NONE, FULL, 1000, 1, 0},
-    {"chain of 1000, beside streams", GRAPH, NONE, FULL, 1000, 1, 0},
+    {"stream", STREAM, NONE, FULL, 1, 1, 0, ALONE},
+    {"stream, a pointer", STREAM, POINTER, FULL, 1, 1, 0, ALONE},
+    {"stream, 168 bytes", STREAM, PACKED, FULL, 1, 1, 0, ALONE},
+    {"stream, a view", STREAM, VIEW, FULL, 1, 1, 0, ALONE},
+    {"stream, three views", STREAM, THREE_VIEWS, FULL, 1, 1, 0, ALONE},
+    {"stream, newer code", STREAM, NONE, NEW, 1, 1, 0, ALONE},
+    {"stream, waiting inside", STREAM, NONE, INSIDE, 1, 1, 0, ALONE},
+    {"stream, early", STREAM, NONE, EARLY, 1, 1, 0, ALONE},
+    {"stream, a view, early", STREAM, VIEW, EARLY, 1, 1, 0, ALONE},
+    {"stream, three views, early", STREAM, THREE_VIEWS, EARLY, 1, 1, 0, ALONE},
+    {"chain of 32", GRAPH, NONE, FULL, 32, 1, 0, ALONE},
+    {"chain of 128", GRAPH, NONE, FULL, 128, 1, 0, ALONE},
+    {"chain of 1000", GRAPH, NONE, FULL, 1000, 1, 0, ALONE},
+    {"chain of 10000", GRAPH, NONE, FULL, 10000, 1, 0, ALONE},
+    {"chain of 100000", GRAPH, NONE, FULL, 100000, 1, 0, ALONE},
+    {"chain of 1000, a pointer", GRAPH, POINTER, FULL, 1000, 1, 0, ALONE},
+    {"chain of 1000, 168 bytes", GRAPH, PACKED, FULL, 1000, 1, 0, ALONE},
+    {"chain of 1000, a view", GRAPH, VIEW, FULL, 1000, 1, 0, ALONE},
+    {"chain of 1000, three views", GRAPH, THREE_VIEWS, FULL, 1000, 1, 0, ALONE},
+    {"stream, shared memory permitted", STREAM, NONE, SHARED, 1, 1, 0, ALONE},
+    {"chain of 1000, shared memory permitted", GRAPH, NONE, SHARED, 1000, 1, 0, ALONE},
+    {"8 chains of 512, shared memory permitted", GRAPH, NONE, SHARED, 4096, 8, 0, ALONE},
+    {"batch of 32, shared memory permitted", BATCH, NONE, SHARED, 32, 1, 0, ALONE},
+    {"chain of 1000, newer code", GRAPH, NONE, NEW, 1000, 1, 0, ALONE},
+    {"chain of 1000, waiting inside", GRAPH, NONE, INSIDE, 1000, 1, 0, ALONE},
+    {"chain of 1000, early", GRAPH, NONE, EARLY, 1000, 1, 0, ALONE},
+    {"chain of 1000, a pointer, early", GRAPH, POINTER, EARLY, 1000, 1, 0, ALONE},
+    {"chain of 1000, a view, early", GRAPH, VIEW, EARLY, 1000, 1, 0, ALONE},
+    {"chain of 1000, three views, early", GRAPH, THREE_VIEWS, EARLY, 1000, 1, 0, ALONE},
+    {"chain of 100000, early", GRAPH, NONE, EARLY, 100000, 1, 0, ALONE},
+    {"4 chains of 1024", GRAPH, NONE, FULL, 4096, 4, 0, ALONE},
+    {"8 chains of 512", GRAPH, NONE, FULL, 4096, 8, 0, ALONE},
+    {"8 chains of 512, early", GRAPH, NONE, EARLY, 4096, 8, 0, ALONE},
+    {"16 chains of 256", GRAPH, NONE, FULL, 4096, 16, 0, ALONE},
+    {"32 chains of 128", GRAPH, NONE, FULL, 4096, 32, 0, ALONE},
+    {"64 chains of 64", GRAPH, NONE, FULL, 4096, 64, 0, ALONE},
+    {"128 chains of 32", GRAPH, NONE, FULL, 4096, 128, 0, ALONE},
+    {"wavefront of 32 x 32", GRAPH, NONE, FULL, 1024, WAVEFRONT, 0, ALONE},
+    {"wavefront of 32 x 32, early", GRAPH, NONE, EARLY, 1024, WAVEFRONT, 0, ALONE},
+    {"wavefront of 256 x 256", GRAPH, NONE, FULL, 65536, WAVEFRONT, 0, ALONE},
+    {"wavefront of 256 x 256, 4 rows", GRAPH, NONE, FULL, 65536, WAVEFRONT, 4, ALONE},
+    {"wavefront of 256 x 256, 8 rows", GRAPH, NONE, FULL, 65536, WAVEFRONT, 8, ALONE},
+    {"wavefront of 256 x 256, 16 rows", GRAPH, NONE, FULL, 65536, WAVEFRONT, 16, ALONE},
+    {"wavefront of 256 x 256, 32 rows", GRAPH, NONE, FULL, 65536, WAVEFRONT, 32, ALONE},
+    {"wavefront of 256 x 256, 64 rows", GRAPH, NONE, FULL, 65536, WAVEFRONT, 64, ALONE},
+    {"wavefront of 256 x 256, 4 rows, early", GRAPH, NONE, EARLY, 65536, WAVEFRONT, 4, ALONE},
+    {"1000 alone", GRAPH, NONE, FULL, 1000, 1000, 0, ALONE},
+    {"batch of 8", BATCH, NONE, FULL, 8, 1, 0, ALONE},
+    {"batch of 32", BATCH, NONE, FULL, 32, 1, 0, ALONE},
+    {"batch of 32, a view", BATCH, VIEW, FULL, 32, 1, 0, ALONE},
+    {"batch of 32, three views", BATCH, THREE_VIEWS, FULL, 32, 1, 0, ALONE},
+    {"batch of 32, early", BATCH, NONE, EARLY, 32, 1, 0, ALONE},
+    {"batch of 64", BATCH, NONE, FULL, 64, 1, 0, ALONE},
+    {"batch of 128", BATCH, NONE, FULL, 128, 1, 0, ALONE},
+    {"batch of 128, early", BATCH, NONE, EARLY, 128, 1, 0, ALONE},
+    {"batch of 256", BATCH, NONE, FULL, 256, 1, 0, ALONE},
+    {"chain of 1000, again", GRAPH, NONE, FULL, 1000, 1, 0, ALONE},
+    {"chain of 1000, beside streams", GRAPH, NONE, FULL, 1000, 1, 0, MADE},
+    {"chain of 1000, early, beside streams", GRAPH, NONE, EARLY, 1000, 1, 0, MADE},
+    {"batch of 32, early, beside streams", BATCH, NONE, EARLY, 32, 1, 0, MADE},
+    {"chain of 1000, beside used streams", GRAPH, NONE, FULL, 1000, 1, 0, USED},
+    {"chain of 1000, early, beside used streams", GRAPH, NONE, EARLY, 1000, 1, 0, USED},
+    {"batch of 32, early, beside used streams", BATCH, NONE, EARLY, 32, 1, 0, USED},
+    {"32 chains of 128, beside used streams", GRAPH, NONE, FULL, 4096, 32, 0, USED},
 };
 
 #define CASES (sizeof cases / sizeof *cases)
@@ -148,7 +158,7 @@ typedef struct launches {
     FILE *out;
     micro_list *list;
     size_t largest;          /* kernels of a graph */
-    CUstream others[OTHERS]; /* made before the last case is timed */
+    CUstream others[OTHERS]; /* of the cases beside some */
     CUmodule modules[2];
     CUfunction functions[WAYS][PARAMS]; /* null: this GPU or driver has no such launches */
 } launches;
@@ -319,18 +329,18 @@ static void report(const launches *l, const launch_case *c, figures *f)
     micro_report(l->out, l->list, name, micro_median(f->host) * 1e6, "us/kernel");
 }
 
-static filch_status use_streams(launches *l, filch_error *error)
+/* What the cases of a stage are beside, in addition to what those before were. */
+static filch_status begin_stage(launches *l, enum beside stage, filch_error *error)
 {
     const fl_cuda_api *api = bench_gpu_api(&l->bed->gpu);
     filch_status status = FILCH_OK;
-    for (size_t k = 0; k < OTHERS && status == FILCH_OK; k++) {
-        status = bench_gpu_stream(&l->bed->gpu, &l->others[k], error);
-        if (status == FILCH_OK)
-            status = micro_bed_check(l->bed,
-                                     api->cuLaunchKernel(l->functions[FULL][NONE], 1, 1, 1, 1, 1, 1,
-                                                         0, l->others[k], NULL, NULL),
-                                     "cuLaunchKernel", error);
-    }
+    for (size_t k = 0; stage != ALONE && k < OTHERS && status == FILCH_OK; k++)
+        status = stage == MADE
+                     ? bench_gpu_stream(&l->bed->gpu, &l->others[k], error)
+                     : micro_bed_check(l->bed,
+                                       api->cuLaunchKernel(l->functions[FULL][NONE], 1, 1, 1, 1, 1,
+                                                           1, 0, l->others[k], NULL, NULL),
+                                       "cuLaunchKernel", error);
     return status;
 }
 
@@ -346,15 +356,14 @@ static filch_status measure(launches *l, filch_error *error)
         if (is_there[k] && cases[k].form != STREAM)
             is_there[k] = make(l, &cases[k], &graphs[k], error) == FILCH_OK;
     }
-    for (int r = -1; r < MICRO_ROUNDS && status == FILCH_OK; r++) /* the first warms up */
-        for (size_t k = 0; k < CASES - 1 && status == FILCH_OK; k++)
-            if (is_there[k])
-                status = time_case(l, &cases[k], &graphs[k], r < 0 ? 0 : (size_t)r, &all[k], error);
-    if (status == FILCH_OK)
-        status = use_streams(l, error);
-    for (int r = -1; r < MICRO_ROUNDS && status == FILCH_OK && is_there[CASES - 1]; r++)
-        status = time_case(l, &cases[CASES - 1], &graphs[CASES - 1], r < 0 ? 0 : (size_t)r,
-                           &all[CASES - 1], error);
+    for (int stage = ALONE; stage < STAGES && status == FILCH_OK; stage++) {
+        status = begin_stage(l, (enum beside)stage, error);
+        for (int r = -1; r < MICRO_ROUNDS; r++) /* the first warms up */
+            for (size_t k = 0; k < CASES && status == FILCH_OK; k++)
+                if (is_there[k] && cases[k].beside == (enum beside)stage)
+                    status =
+                        time_case(l, &cases[k], &graphs[k], r < 0 ? 0 : (size_t)r, &all[k], error);
+    }
     for (size_t k = 0; k < CASES; k++) {
         drop(l, &graphs[k]);
         if (is_there[k] && status == FILCH_OK)
