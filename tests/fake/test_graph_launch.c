@@ -13,8 +13,7 @@
 #include "jobs.h"
 
 #define OWN_IMAGE "FAKECUBIN arch=90 entry=pass,pause"
-#define TASKS 1024 /* one segment of a launch */
-#define LONG 5000  /* three: 1024, 2048 and the rest */
+#define TASKS 2048
 #define SHORT 40
 /* How long a run of the slower way sleeps at least. */
 #define PAUSE_NS UINT64_C(20000000)
@@ -212,58 +211,6 @@ static void kernels_that_wait_by_themselves_have_edges_of_their_own(void **state
     assert_int_equal(early_edges(NULL, ptx, true), 0);
 }
 
-/* Segments run in order: a chain through all of them adds up. */
-static void long_graphs_are_launched_in_segments(void **state)
-{
-    (void)state;
-    (void)setenv("FILCH_REPLAY", "2", 1);
-    start("cuda:0", "2", NULL);
-    memset(x, 0, sizeof x);
-    filch_data *data = handle(x);
-    filch_codelet *codelet = on_gpu("bump");
-    filch_graph *chain = graph();
-    for (int k = 0; k < LONG; k++)
-        add(chain, codelet, FILCH_READWRITE, data, NULL, NULL);
-    finish(submit(chain), FILCH_OK);
-    for (int r = 0; r < 2; r++) {
-        uint64_t before = fakecuda_count("cuGraphLaunch");
-        finish(submit(chain), FILCH_OK);
-        assert_int_equal(fakecuda_count("cuGraphLaunch") - before, 3);
-    }
-    assert_ok(filch_graph_destroy(chain));
-    assert_ok(filch_data_destroy(data));
-    for (int i = 0; i < N; i++)
-        assert_int_equal(x[i], 3 * LONG);
-    stop();
-    (void)unsetenv("FILCH_REPLAY");
-}
-
-/* Where a later segment cannot be launched the job ends with that, and nothing of it runs on; where
- * none can be made its tasks are launched as before. */
-static void a_segment_that_fails_ends_the_run(void **state)
-{
-    static const char *const calls[] = {"cuGraphLaunch", "cuGraphInstantiateWithFlags"};
-    (void)state;
-    for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
-        (void)setenv("FILCH_REPLAY", "2", 1);
-        start("cuda:0", "2", NULL);
-        memset(x, 0, sizeof x);
-        filch_data *data = handle(x);
-        filch_codelet *codelet = on_gpu("bump");
-        filch_graph *chain = graph();
-        for (int k = 0; k < LONG; k++)
-            add(chain, codelet, FILCH_READWRITE, data, NULL, NULL);
-        finish(submit(chain), FILCH_OK);
-        assert_int_equal(x[0], LONG);
-        fakecuda_fail(calls[c], 2, 1, 1, -1, false);
-        finish(submit(chain), c == 0 ? FILCH_TASK_FAILED : FILCH_OK);
-        assert_ok(filch_graph_destroy(chain));
-        assert_ok(filch_data_destroy(data));
-        stop();
-        (void)unsetenv("FILCH_REPLAY");
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,8 +218,6 @@ int main(void)
         cmocka_unit_test(a_faster_replay_stays),
         cmocka_unit_test(a_run_that_is_named_is_replayed),
         cmocka_unit_test(kernels_that_wait_by_themselves_have_edges_of_their_own),
-        cmocka_unit_test(long_graphs_are_launched_in_segments),
-        cmocka_unit_test(a_segment_that_fails_ends_the_run),
     };
     (void)y, (void)z;
     return cmocka_run_group_tests(tests, NULL, NULL);

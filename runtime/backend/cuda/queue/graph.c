@@ -4,22 +4,11 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/queue/lane.h"
 
-/* Kernels of the first segment; each further one has twice as many, up to the most. A launch takes
- * the host a time for each kernel, and only then the GPU begins: so it begins soon, and works on
- * one segment while the host launches the next. */
-#define SEGMENT_FIRST 1024u
-#define SEGMENT_MOST 8192u
-
-/* Kernels are cut into segments, CUDA graphs that are launched one after the other in one stream.
- */
 typedef struct fl_cuda_replay {
     const fl_memory *memory;
-    CUgraph graph; /* of the segment that kernels are added to; null once sealed */
-    CUgraphExec *executables;
-    size_t segments, segment_capacity;
-    size_t first;        /* number of the present segment's first kernel */
-    size_t limit;        /* kernels of the present segment */
-    CUgraphNode *nodes;  /* of the present segment; null once sealed */
+    CUgraph graph; /* null once sealed */
+    CUgraphExec executable;
+    CUgraphNode *nodes;  /* indexed by number; null once sealed */
     CUgraphNode *behind; /* room for the predecessors of one kernel */
     size_t count, capacity, behind_capacity;
 } fl_cuda_replay;
@@ -44,7 +33,6 @@ filch_status fl_cuda_graph_new(fl_device *device, const fl_memory *memory, void 
         return no_memory(device, error);
     }
     made->memory = memory;
-    made->limit = SEGMENT_FIRST;
     CUresult result = fl_cuda_of(device)->gpu->api->cuGraphCreate(&made->graph, 0);
     if (result != FL_CUDA_SUCCESS) {
         fl_free(memory, made, sizeof *made);
@@ -68,80 +56,18 @@ CUresult fl_cuda_node_add(const fl_cuda_api *api, CUgraph graph,
     return result;
 }
 
-/* Makes an executable of the present segment. */
-static filch_status close_segment(const fl_device *device, fl_cuda_replay *replay,
-                                  filch_error *error)
-{
-    const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
-    if (fl_array_reserve(replay->memory, &replay->executables, &replay->segment_capacity,
-                         replay->segments + 1, sizeof(CUgraphExec)) != FILCH_OK) {
-        return no_memory(device, error);
-    }
-    CUresult result =
-        api->cuGraphInstantiateWithFlags(&replay->executables[replay->segments], replay->graph, 0);
-    if (result != FL_CUDA_SUCCESS) {
-        return fl_cuda_call_fail(device, result, "cuGraphInstantiateWithFlags", error);
-    }
-    ++replay->segments;
-    api->cuGraphDestroy(replay->graph);
-    replay->graph = NULL;
-    return FILCH_OK;
-}
-
-static filch_status begin_segment(const fl_device *device, fl_cuda_replay *replay,
-                                  filch_error *error)
-{
-    CUresult result = fl_cuda_of(device)->gpu->api->cuGraphCreate(&replay->graph, 0);
-    if (result != FL_CUDA_SUCCESS) {
-        replay->graph = NULL;
-        return fl_cuda_call_fail(device, result, "cuGraphCreate", error);
-    }
-    replay->first = replay->count;
-    replay->limit = 2 * replay->limit < SEGMENT_MOST ? 2 * replay->limit : SEGMENT_MOST;
-    return FILCH_OK;
-}
-
-/* Room for one more kernel in the present segment. */
-static filch_status make_room(const fl_device *device, fl_cuda_replay *replay,
-                              uint32_t behind_count, filch_error *error)
-{
-    if (replay->count - replay->first == replay->limit) {
-        filch_status status = close_segment(device, replay, error);
-        if (status == FILCH_OK) {
-            status = begin_segment(device, replay, error);
-        }
-        if (status != FILCH_OK) {
-            return status;
-        }
-    }
-    if (fl_array_reserve(replay->memory, &replay->nodes, &replay->capacity,
-                         replay->count - replay->first + 1, sizeof(CUgraphNode)) != FILCH_OK ||
-        fl_array_reserve(replay->memory, &replay->behind, &replay->behind_capacity,
-                         (size_t)behind_count + 1, sizeof(CUgraphNode)) != FILCH_OK) {
-        return no_memory(device, error);
-    }
-    return FILCH_OK;
-}
-
-/* Segments before the present one are over when it begins. */
-static uint32_t list_behind(const fl_cuda_replay *replay, const uint32_t *behind, uint32_t count)
-{
-    uint32_t within = 0;
-    for (uint32_t i = 0; i < count; ++i) {
-        if (behind[i] >= replay->first) {
-            replay->behind[within++] = replay->nodes[behind[i] - replay->first];
-        }
-    }
-    return within;
-}
-
 filch_status fl_cuda_graph_add(fl_device *device, void *handle, const fl_launch *launch,
                                const uint32_t *behind, uint32_t behind_count, filch_error *error)
 {
     fl_cuda_replay *replay = handle;
-    filch_status status = make_room(device, replay, behind_count, error);
-    if (status != FILCH_OK) {
-        return status;
+    if (fl_array_reserve(replay->memory, &replay->nodes, &replay->capacity, replay->count + 1,
+                         sizeof *replay->nodes) != FILCH_OK ||
+        fl_array_reserve(replay->memory, &replay->behind, &replay->behind_capacity,
+                         (size_t)behind_count + 1, sizeof *replay->behind) != FILCH_OK) {
+        return no_memory(device, error);
+    }
+    for (uint32_t i = 0; i < behind_count; ++i) {
+        replay->behind[i] = replay->nodes[behind[i]];
     }
     const filch_shape *shape = &launch->shape;
     const CUDA_KERNEL_NODE_PARAMS params = {
@@ -157,8 +83,7 @@ filch_status fl_cuda_graph_add(fl_device *device, void *handle, const fl_launch 
     };
     CUresult result =
         fl_cuda_node_add(fl_cuda_of(device)->gpu->api, replay->graph, &params, replay->behind,
-                         list_behind(replay, behind, behind_count), launch->function->waits,
-                         &replay->nodes[replay->count - replay->first]);
+                         behind_count, launch->function->waits, &replay->nodes[replay->count]);
     if (result != FL_CUDA_SUCCESS) {
         return fl_cuda_call_fail(device, result, "cuGraphAddKernelNode", error);
     }
@@ -182,11 +107,14 @@ static void drop_graph(const fl_cuda_api *api, fl_cuda_replay *replay)
 filch_status fl_cuda_graph_seal(fl_device *device, void *handle, filch_error *error)
 {
     fl_cuda_replay *replay = handle;
-    filch_status status = close_segment(device, replay, error);
-    if (status == FILCH_OK) {
-        drop_graph(fl_cuda_of(device)->gpu->api, replay);
+    const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
+    CUresult result = api->cuGraphInstantiateWithFlags(&replay->executable, replay->graph, 0);
+    if (result != FL_CUDA_SUCCESS) {
+        replay->executable = NULL;
+        return fl_cuda_call_fail(device, result, "cuGraphInstantiateWithFlags", error);
     }
-    return status;
+    drop_graph(api, replay);
+    return FILCH_OK;
 }
 
 void fl_cuda_graph_free(fl_device *device, void *handle)
@@ -196,11 +124,9 @@ void fl_cuda_graph_free(fl_device *device, void *handle)
     fl_cuda_scope scope;
     bool entered = fl_cuda_enter(gpu, &scope, NULL) == FILCH_OK;
     /* A lost context has destroyed the graphs: only host memory is left to free. */
-    for (size_t k = 0; entered && k < replay->segments; ++k) {
-        gpu->api->cuGraphExecDestroy(replay->executables[k]);
+    if (entered && replay->executable != NULL) {
+        gpu->api->cuGraphExecDestroy(replay->executable);
     }
-    fl_free(replay->memory, replay->executables,
-            replay->segment_capacity * sizeof *replay->executables);
     if (!entered) {
         replay->graph = NULL;
     }
@@ -211,20 +137,7 @@ void fl_cuda_graph_free(fl_device *device, void *handle)
     fl_free(replay->memory, replay, sizeof *replay);
 }
 
-filch_status fl_cuda_graph_launch(const fl_device *device, const void *handle, CUstream stream,
-                                  filch_error *error)
+CUgraphExec fl_cuda_graph_executable(const void *replay)
 {
-    const fl_cuda_replay *replay = handle;
-    const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
-    for (size_t k = 0; k < replay->segments; ++k) {
-        CUresult result = api->cuGraphLaunch(replay->executables[k], stream);
-        if (result != FL_CUDA_SUCCESS) {
-            /* The caller takes nothing for launched: the segments before have to be over. */
-            if (k != 0) {
-                api->cuStreamSynchronize(stream);
-            }
-            return fl_cuda_call_fail(device, result, "cuGraphLaunch", error);
-        }
-    }
-    return FILCH_OK;
+    return ((const fl_cuda_replay *)replay)->executable;
 }

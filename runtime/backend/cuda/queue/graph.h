@@ -19,8 +19,7 @@ CUresult fl_cuda_node_add(const fl_cuda_api *api, CUgraph graph,
                           const CUDA_KERNEL_NODE_PARAMS *params, const CUgraphNode *behind,
                           size_t behind_count, bool waits, CUgraphNode *node);
 
-/* Launches all segments of a sealed graph. After a failure none of them runs any more. */
-filch_status fl_cuda_graph_launch(const fl_device *device, const void *handle, CUstream stream,
-                                  filch_error *error);
+/* Returns the argument of cuGraphLaunch. */
+CUgraphExec fl_cuda_graph_executable(const void *replay);
 
 #endif

@@ -534,7 +534,11 @@ static filch_status put(const fl_device *device, fl_launch *launch, const fl_cud
         return launch->code == 0 ? FILCH_OK : FILCH_TASK_FAILED;
     }
     if (launch->graph != NULL) {
-        return fl_cuda_graph_launch(device, launch->graph, lane->stream, error);
+        CUresult launched =
+            api->cuGraphLaunch(fl_cuda_graph_executable(launch->graph), lane->stream);
+        return launched == FL_CUDA_SUCCESS
+                   ? FILCH_OK
+                   : fl_cuda_call_fail(device, launched, "cuGraphLaunch", error);
     }
     CUresult result = launch_kernel(api, launch, lane->stream);
     return result == FL_CUDA_SUCCESS
