@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Declares the C interface of filch for Python, from the headers in include/filch.
+"""Declares the C interface of filch for Python and Fortran, from the headers in include/filch.
 
-    declare.py            writes python/filch/c.py
-    declare.py --check    says whether the file is what it would write; exit 1 if not
+    declare.py            writes python/filch/c.py, fortran/filch_c.f90 and fortran/filch_arrays.f90
+    declare.py --check    says whether the files are what it would write; exit 1 if not
     declare.py --layout   prints a C program that compares the layouts with the compiler's
+    declare.py --layout-fortran   prints a Fortran program that does so
 """
 import pathlib
 import sys
 
+import fortran_text
 import headers
 import python_text
 
 HERE = pathlib.Path(__file__).resolve().parent
 OUTPUTS = {
     HERE / "python/filch/c.py": python_text.write,
+    HERE / "fortran/filch_c.f90": fortran_text.write,
+    HERE / "fortran/filch_arrays.f90": fortran_text.write_arrays,
 }
 
 
@@ -37,10 +41,28 @@ def layout(read):
     return "\n".join(rows + ["    return bad != 0;", "}", ""])
 
 
+def layout_fortran(read):
+    """A program in Fortran, which fails where the size of a structure is not the compiler's."""
+    rows = ["program layout", "  use filch_c", "  implicit none", "  logical :: is_bad = .false."]
+    rows += [f"  type({name}) :: a_{name}" for name in read.structs]
+    for name in read.structs:
+        size = read.layout(name)[0]
+        rows += [f"  if (c_sizeof(a_{name}) /= {size}) call bad('{name}')"]
+        if read.structs[name][0].name == "size":
+            rows += [f"  if (a_{name}%size /= {size}) call bad('{name}%size')"]
+    return "\n".join(rows + ["  if (is_bad) error stop 'layouts differ'", "contains",
+                             "  subroutine bad(name)", "    character(*), intent(in) :: name",
+                             "    print '(a)', name//' has another size'", "    is_bad = .true.",
+                             "  end subroutine", "end program", ""])
+
+
 def main(arguments):
     read = headers.Headers(HERE.parent / "include/filch")
     if arguments == ["--layout"]:
         print(layout(read), end="")
+        return 0
+    if arguments == ["--layout-fortran"]:
+        print(layout_fortran(read), end="")
         return 0
     if arguments not in ([], ["--check"]):
         print(__doc__, file=sys.stderr)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Debian packages, by CPack (README.md):
 #   libfilchN     the shared libraries; N is the ABI's version
-#   libfilch-dev  headers, the CMake package, pkg-config's file, the examples
+#   libfilch-dev  headers, the Fortran module, the CMake package, pkg-config's file, the examples
 #   filch-blas    the drop-in BLAS and LAPACK, and filch-run
 #   filch-tools   filch-bench
 #   python3-filch the Python package

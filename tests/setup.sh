@@ -22,6 +22,7 @@ peers  libstarpu-dev      module:starpu-1.3
 tests  libcmocka-dev      module:cmocka
 tests  doxygen            doxygen
 tests  spin               spin
+clients gfortran          gfortran
 clients python3-numpy     python:numpy
 clients python3-scipy     python:scipy
 clients hpcc              hpcc

@@ -41,6 +41,7 @@ blocks()
 }
 blocks docs/cpp.md cpp cpp
 blocks docs/python.md python py
+blocks docs/fortran.md fortran f90
 blocks docs/beside-openmp-and-mpi.md c c
 
 count=0

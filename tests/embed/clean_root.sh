@@ -56,7 +56,7 @@ in_root()
 # How packages are fetched here; none of the hooks.
 apt-config dump | grep '^Acquire::' >"$root/etc/apt/apt.conf.d/90fetch" || true
 in_root apt-get update || skip "no package lists"
-in_root apt-get install -y --no-install-recommends gcc libc6-dev cmake make pkg-config \
+in_root apt-get install -y --no-install-recommends gcc gfortran libc6-dev cmake make pkg-config \
     libopenblas-dev liblapacke-dev || skip "no compiler can be had"
 
 mkdir "$root/packages"
@@ -68,6 +68,7 @@ cp -r tests/embed/consumer "$root/consumer"
 in_root cmake -S /consumer -B /consumer/build
 in_root cmake --build /consumer/build
 in_root /consumer/build/consumer
+in_root /consumer/build/consumer_fortran
 in_root sh -c 'cc -std=c11 /consumer/consumer.c -o /consumer/other $(pkg-config --cflags --libs filch)'
 in_root /consumer/other
 

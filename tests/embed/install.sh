@@ -42,6 +42,7 @@ cmake -S tests/embed/consumer -B "$scratch/cmake" -DCMAKE_PREFIX_PATH="$prefix" 
 cmake --build "$scratch/cmake"
 "$scratch/cmake/consumer"
 [ ! -e "$scratch/cmake/CMakeFiles/consumer_cpp.dir" ] || "$scratch/cmake/consumer_cpp"
+[ ! -e "$scratch/cmake/CMakeFiles/consumer_fortran.dir" ] || "$scratch/cmake/consumer_fortran"
 
 echo "== pkg-config"
 PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig
@@ -62,6 +63,13 @@ if command -v "${CXX:-c++}" >/dev/null; then
     ${CXX:-c++} -std=c++20 -Wall -Wextra -Wpedantic -Werror docs/examples/cholesky.cpp \
         -o "$scratch/cholesky-cxx" $flags
     LD_LIBRARY_PATH=$prefix/$libdir "$scratch/cholesky-cxx"
+fi
+if command -v gfortran >/dev/null; then
+    fortran=$(pkg-config --variable=fortrandir filch)
+    # shellcheck disable=SC2086 # words
+    gfortran -J "$scratch" "$fortran"/filch_c.f90 "$fortran"/filch_arrays.f90 "$fortran"/filch.f90 \
+        docs/examples/tour.f90 -o "$scratch/tour-fortran" $flags
+    LD_LIBRARY_PATH=$prefix/$libdir "$scratch/tour-fortran"
 fi
 # A program with nothing but the drop-in: its calls arrive there, and have no next BLAS.
 flags=$(pkg-config --libs filch_blas)

@@ -1,0 +1,610 @@
+! SPDX-License-Identifier: Apache-2.0
+! filch for Fortran: runtimes, codelets, data, graphs and jobs as types, over the C interface, which
+! the module filch_c declares and this module has, too.
+!
+! Numbers of tiles, of accesses and of devices begin with 1. Every procedure that can fail has an
+! optional argument error: it receives what failed, or FILCH_OK. Without it a failure ends the
+! program by ERROR STOP with filch's text, as a failing ALLOCATE does without STAT.
+!
+! Thread safety is that of the C functions. Objects are handles, to be copied freely; they end with
+! destroy() or release(), or with their runtime.
+module filch
+  use filch_c
+  use filch_arrays
+  implicit none
+  public
+  private :: settle, refuse, text_of, c_text, at_least_one, batch_desc
+
+  ! A failure: status (FILCH_OK: none), the own code of the task, the driver or the system, a
+  ! sentence, and the names of the task, codelet or handle, and of the device concerned.
+  type :: filch_failure_t
+    integer(c_int) :: status = FILCH_OK
+    integer(c_int32_t) :: code = 0
+    character(:), allocatable :: text, label, device
+  end type
+
+  type :: filch_runtime_t
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: create => runtime_create
+    procedure :: drain => runtime_drain
+    procedure :: destroy => runtime_destroy
+    procedure :: abort => runtime_abort
+    procedure :: device_count => runtime_device_count
+    procedure :: device => runtime_device
+    procedure :: run_batch => runtime_run_batch
+    procedure :: submit_batch => runtime_submit_batch
+  end type
+
+  type :: filch_codelet_t
+    type(c_ptr) :: handle = c_null_ptr
+    type(c_ptr) :: runtime = c_null_ptr
+  contains
+    procedure :: create => codelet_create
+    procedure :: create_builtin => codelet_create_builtin
+  end type
+
+  type :: filch_data_t
+    type(c_ptr) :: handle = c_null_ptr
+    type(c_ptr) :: runtime = c_null_ptr
+    integer :: tile_rows = 0 ! rows of tiles
+    integer :: tile_cols = 0 ! columns of tiles
+  contains
+    procedure :: create => data_create
+    procedure :: reduction => data_reduction
+    procedure :: acquire => data_acquire
+    procedure :: release => data_release
+    procedure :: destroy => data_destroy
+  end type
+
+  type :: filch_graph_t
+    type(c_ptr) :: handle = c_null_ptr
+    type(c_ptr) :: runtime = c_null_ptr
+  contains
+    procedure :: create => graph_create
+    procedure :: add => graph_add
+    procedure :: edge => graph_edge
+    procedure :: run => graph_run
+    procedure :: submit => graph_submit
+    procedure :: close => graph_close
+    procedure :: destroy => graph_destroy
+  end type
+
+  type :: filch_job_t
+    type(c_ptr) :: handle = c_null_ptr
+    type(c_ptr) :: runtime = c_null_ptr
+  contains
+    procedure :: wait => job_wait
+    procedure :: status => job_status
+    procedure :: cancel => job_cancel
+    procedure :: info => job_info
+    procedure :: release => job_release
+  end type
+
+contains
+
+  ! --- Failures ---
+
+  ! A text of C's.
+  function text_of(from) result(text)
+    character(kind=c_char), intent(in) :: from(:)
+    character(:), allocatable :: text
+    integer :: i, length
+    length = 0
+    do while (length < size(from))
+      if (from(length + 1) == c_null_char) exit
+      length = length + 1
+    end do
+    allocate (character(length) :: text)
+    do i = 1, length
+      text(i:i) = from(i)
+    end do
+  end function
+
+  ! A text of C's, of unknown length.
+  function c_text(from) result(text)
+    type(c_ptr), intent(in) :: from
+    character(:), allocatable :: text
+    character(kind=c_char), pointer :: all(:)
+    call c_f_pointer(from, all, [256])
+    text = text_of(all)
+  end function
+
+  ! Tells a status: to the caller, or with the end of the program. details are those of the runtime
+  ! where the caller has none.
+  subroutine settle(status, runtime, error, details)
+    integer(c_int), intent(in) :: status
+    type(c_ptr), intent(in) :: runtime
+    type(filch_failure_t), intent(out), optional :: error
+    type(filch_error), intent(in), optional :: details
+    type(filch_error) :: record
+    type(filch_failure_t) :: made
+    if (status == FILCH_OK) return
+    if (present(details)) then
+      record = details
+    else if (c_associated(runtime)) then
+      if (filch_runtime_error(runtime, record) /= FILCH_OK) record = filch_error()
+      if (record%status /= status) record = filch_error()
+    end if
+    made%status = status
+    made%code = record%native_code
+    made%text = text_of(record%text)
+    if (made%text == '') made%text = c_text(filch_status_message(status))
+    made%label = text_of(record%label)
+    made%device = text_of(record%device)
+    if (.not. present(error)) &
+      error stop 'filch: '//c_text(filch_status_name(status))//': '//made%text
+    error = made
+  end subroutine
+
+  ! Refuses a call that the C interface has not seen.
+  subroutine refuse(text, error)
+    character(*), intent(in) :: text
+    type(filch_failure_t), intent(out), optional :: error
+    if (.not. present(error)) error stop 'filch: INVALID_ARGUMENT: '//text
+    error = filch_failure_t(FILCH_INVALID_ARGUMENT, 0, text, '', '')
+  end subroutine
+
+  ! Fails the running task, with a code of the caller's, not 0, and a reason. A task's function ends
+  ! with: code = filch_fail(task, 3, 'a negative number')
+  function filch_fail(task, code, text) result(failed)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: code
+    character(*), intent(in) :: text
+    integer(c_int) :: failed
+    failed = filch_call_set_text(task, text//c_null_char)
+    failed = code
+  end function
+
+  ! --- Runtimes ---
+
+  ! Makes a runtime. devices is a specification such as 'host:2' or 'cuda,host'; config has all
+  ! else, as filch_runtime_desc does in C.
+  subroutine runtime_create(this, devices, config, error)
+    class(filch_runtime_t), intent(inout) :: this
+    character(*), intent(in), optional :: devices
+    type(filch_runtime_desc), intent(in), optional :: config
+    type(filch_failure_t), intent(out), optional :: error
+    type(filch_runtime_desc) :: desc
+    type(filch_error) :: details
+    character(:), allocatable, target :: text
+    if (present(config)) desc = config
+    if (present(devices)) then
+      text = devices//c_null_char
+      desc%devices = c_loc(text)
+    end if
+    call settle(filch_runtime_create(desc, details, this%handle), c_null_ptr, error, details)
+  end subroutine
+
+  ! Waits until no job runs, or so many seconds; FILCH_TIMEOUT.
+  subroutine runtime_drain(this, seconds, error)
+    class(filch_runtime_t), intent(in) :: this
+    real(c_double), intent(in), optional :: seconds
+    type(filch_failure_t), intent(out), optional :: error
+    real(c_double) :: limit
+    limit = -1
+    if (present(seconds)) limit = seconds
+    call settle(filch_runtime_drain(this%handle, limit), this%handle, error)
+  end subroutine
+
+  ! Ends an idle runtime and all that was made from it.
+  subroutine runtime_destroy(this, error)
+    class(filch_runtime_t), intent(inout) :: this
+    type(filch_failure_t), intent(out), optional :: error
+    integer(c_int) :: status
+    status = filch_runtime_destroy(this%handle)
+    call settle(status, this%handle, error)
+    if (status == FILCH_OK) this%handle = c_null_ptr
+  end subroutine
+
+  ! Cancels all jobs, and ends the runtime.
+  subroutine runtime_abort(this, error)
+    class(filch_runtime_t), intent(inout) :: this
+    type(filch_failure_t), intent(out), optional :: error
+    integer(c_int) :: status
+    status = filch_runtime_abort(this%handle)
+    call settle(status, this%handle, error)
+    if (status == FILCH_OK) this%handle = c_null_ptr
+  end subroutine
+
+  function runtime_device_count(this) result(count)
+    class(filch_runtime_t), intent(in) :: this
+    integer :: count
+    count = filch_device_count(this%handle)
+  end function
+
+  ! Describes a device, from 1.
+  subroutine runtime_device(this, number, info, error)
+    class(filch_runtime_t), intent(in) :: this
+    integer, intent(in) :: number
+    type(filch_device_info), intent(out) :: info
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_device_at(this%handle, number - 1, info), this%handle, error)
+  end subroutine
+
+  ! Runs a batch to its end: the codelet's function for parts of the items 0 to n - 1, from task%lo
+  ! to task%hi - 1. accesses are made by filch_items().
+  subroutine runtime_run_batch(this, codelet, n, accesses, args, grain, error)
+    class(filch_runtime_t), intent(in) :: this
+    type(filch_codelet_t), intent(in) :: codelet
+    integer(c_int64_t), intent(in) :: n
+    type(filch_batch_access), intent(in) :: accesses(:)
+    type(c_ptr), intent(in), optional :: args
+    integer(c_int64_t), intent(in), optional :: grain
+    type(filch_failure_t), intent(out), optional :: error
+    type(filch_error) :: details
+    type(filch_batch_desc) :: desc
+    type(filch_batch_access), target :: list(size(accesses))
+    integer(c_int) :: status
+    list = accesses
+    call batch_desc(desc, codelet, n, list, args, grain)
+    status = filch_batch_run(this%handle, desc, error=details)
+    call settle(status, this%handle, error, details)
+  end subroutine
+
+  ! Starts a batch. To be followed by job%wait() and job%release().
+  subroutine runtime_submit_batch(this, job, codelet, n, accesses, args, grain, error)
+    class(filch_runtime_t), intent(in) :: this
+    type(filch_job_t), intent(inout) :: job
+    type(filch_codelet_t), intent(in) :: codelet
+    integer(c_int64_t), intent(in) :: n
+    type(filch_batch_access), intent(in) :: accesses(:)
+    type(c_ptr), intent(in), optional :: args
+    integer(c_int64_t), intent(in), optional :: grain
+    type(filch_failure_t), intent(out), optional :: error
+    type(filch_batch_desc) :: desc
+    type(filch_batch_access), target :: list(size(accesses))
+    list = accesses
+    call batch_desc(desc, codelet, n, list, args, grain)
+    job%runtime = this%handle
+    call settle(filch_batch_submit(this%handle, desc, job=job%handle), this%handle, error)
+  end subroutine
+
+  subroutine batch_desc(desc, codelet, n, accesses, args, grain)
+    type(filch_batch_desc), intent(inout) :: desc
+    type(filch_codelet_t), intent(in) :: codelet
+    integer(c_int64_t), intent(in) :: n
+    type(filch_batch_access), intent(in), target :: accesses(:)
+    type(c_ptr), intent(in), optional :: args
+    integer(c_int64_t), intent(in), optional :: grain
+    desc%codelet = codelet%handle
+    desc%n = n
+    desc%access_count = size(accesses)
+    if (size(accesses) > 0) desc%accesses = c_loc(accesses)
+    if (present(args)) desc%args = args
+    if (present(grain)) desc%grain = grain
+  end subroutine
+
+  ! --- Codelets ---
+
+  ! Makes a codelet of a function with the interface filch_host_fn, a CUDA implementation, or both.
+  ! args_size: bytes of the arguments by value. work: units of work of a call.
+  subroutine codelet_create(this, runtime, name, host, args_size, work, cuda, flags, error)
+    class(filch_codelet_t), intent(inout) :: this
+    type(filch_runtime_t), intent(in) :: runtime
+    character(*), intent(in) :: name
+    procedure(filch_host_fn), optional :: host
+    integer(c_size_t), intent(in), optional :: args_size
+    procedure(filch_work_fn), optional :: work
+    type(filch_cuda_desc), intent(in), target, optional :: cuda
+    integer, intent(in), optional :: flags
+    type(filch_failure_t), intent(out), optional :: error
+    type(filch_codelet_desc) :: desc
+    character(:), allocatable, target :: text
+    text = name//c_null_char
+    desc%name = c_loc(text)
+    if (present(host)) desc%host = c_funloc(host)
+    if (present(args_size)) desc%arg_size = int(args_size, c_int32_t)
+    if (present(work)) desc%work = c_funloc(work)
+    if (present(cuda)) desc%cuda = c_loc(cuda)
+    if (present(flags)) desc%flags = flags
+    this%runtime = runtime%handle
+    call settle(filch_codelet_create(runtime%handle, desc, this%handle), runtime%handle, error)
+  end subroutine
+
+  ! Makes a codelet of one of filch's own kernels, e.g. 'gemm_f64'.
+  subroutine codelet_create_builtin(this, runtime, name, error)
+    class(filch_codelet_t), intent(inout) :: this
+    type(filch_runtime_t), intent(in) :: runtime
+    character(*), intent(in) :: name
+    type(filch_failure_t), intent(out), optional :: error
+    this%runtime = runtime%handle
+    call settle(filch_codelet_create_builtin(runtime%handle, name//c_null_char, this%handle), &
+                runtime%handle, error)
+  end subroutine
+
+  ! --- Data ---
+
+  ! Makes a handle: x%create(runtime, filch_array(a), tile_rows=100). The array is not copied; it is
+  ! a target, and lives as long as the handle. flags: FILCH_DATA_MANAGED and so on.
+  subroutine data_create(this, runtime, memory, tile_rows, tile_cols, flags, label, device, error)
+    class(filch_data_t), intent(inout) :: this
+    type(filch_runtime_t), intent(in) :: runtime
+    type(filch_memory_t), intent(in) :: memory
+    integer, intent(in), optional :: tile_rows, tile_cols, flags, device
+    character(*), intent(in), optional :: label
+    type(filch_failure_t), intent(out), optional :: error
+    type(filch_data_desc) :: desc
+    type(filch_tiling) :: tiling
+    character(:), allocatable, target :: text
+    integer(c_int) :: status
+    if (.not. memory%is_regular) then
+      call refuse('the elements of a column of the array are not contiguous', error)
+      return
+    end if
+    desc%ptr = memory%ptr
+    desc%element = memory%element
+    desc%rows = memory%rows
+    desc%cols = memory%cols
+    desc%ld = memory%ld
+    if (present(tile_rows)) desc%tile_rows = tile_rows
+    if (present(tile_cols)) desc%tile_cols = tile_cols
+    if (present(flags)) desc%flags = flags
+    if (present(device)) desc%device = device - 1
+    if (present(label)) then
+      text = label//c_null_char
+      desc%label = c_loc(text)
+    end if
+    status = filch_data_create(runtime%handle, desc, this%handle)
+    call settle(status, runtime%handle, error)
+    if (status /= FILCH_OK) return
+    status = filch_data_tiles(this%handle, tiling)
+    this%runtime = runtime%handle
+    this%tile_rows = int(tiling%rows)
+    this%tile_cols = int(tiling%cols)
+  end subroutine
+
+  ! Defines the addition of FILCH_REDUCE accesses, by codelets without arguments.
+  subroutine data_reduction(this, init, combine, error)
+    class(filch_data_t), intent(in) :: this
+    type(filch_codelet_t), intent(in) :: init, combine
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_data_reduction(this%handle, init%handle, combine%handle), this%runtime, error)
+  end subroutine
+
+  ! Lets the host touch a managed handle's array; to be followed by release().
+  subroutine data_acquire(this, mode, error)
+    class(filch_data_t), intent(in) :: this
+    integer(c_int), intent(in) :: mode
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_data_acquire(this%handle, mode), this%runtime, error)
+  end subroutine
+
+  subroutine data_release(this, error)
+    class(filch_data_t), intent(in) :: this
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_data_release(this%handle), this%runtime, error)
+  end subroutine
+
+  ! Ends the handle; the array stays as it is.
+  subroutine data_destroy(this, error)
+    class(filch_data_t), intent(inout) :: this
+    type(filch_failure_t), intent(out), optional :: error
+    integer(c_int) :: status
+    status = filch_data_destroy(this%handle)
+    call settle(status, this%runtime, error)
+    if (status == FILCH_OK) this%handle = c_null_ptr
+  end subroutine
+
+  ! --- Accesses ---
+
+  pure function at_least_one(number) result(from_zero)
+    integer, intent(in), optional :: number
+    integer(c_int32_t) :: from_zero
+    from_zero = 0
+    if (present(number)) from_zero = number - 1
+  end function
+
+  ! An access in a mode, e.g. FILCH_COMMUTE, to the tile (row, col), from 1.
+  pure function filch_tile(data, mode, row, col) result(access)
+    type(filch_data_t), intent(in) :: data
+    integer(c_int), intent(in) :: mode
+    integer, intent(in), optional :: row, col
+    type(filch_access) :: access
+    access%data = data%handle
+    access%row = at_least_one(row)
+    access%col = at_least_one(col)
+    access%mode = mode
+  end function
+
+  ! Reads the tile.
+  pure function filch_r(data, row, col) result(access)
+    type(filch_data_t), intent(in) :: data
+    integer, intent(in), optional :: row, col
+    type(filch_access) :: access
+    access = filch_tile(data, FILCH_READ, row, col)
+  end function
+
+  ! Overwrites every element of the tile.
+  pure function filch_w(data, row, col) result(access)
+    type(filch_data_t), intent(in) :: data
+    integer, intent(in), optional :: row, col
+    type(filch_access) :: access
+    access = filch_tile(data, FILCH_WRITE, row, col)
+  end function
+
+  ! Reads and writes the tile.
+  pure function filch_rw(data, row, col) result(access)
+    type(filch_data_t), intent(in) :: data
+    integer, intent(in), optional :: row, col
+    type(filch_access) :: access
+    access = filch_tile(data, FILCH_READWRITE, row, col)
+  end function
+
+  ! Private memory of a call.
+  pure function filch_scratch_of(bytes) result(access)
+    integer(c_size_t), intent(in) :: bytes
+    type(filch_access) :: access
+    access%mode = FILCH_SCRATCH
+    access%bytes = bytes
+  end function
+
+  ! An access of a batch: item i, from 0, uses scale elements from offset + scale i on, and as many
+  ! neighbours as before and after say; whole: every call sees all.
+  pure function filch_items(data, mode, scale, offset, before, after, whole) result(access)
+    type(filch_data_t), intent(in) :: data
+    integer(c_int), intent(in) :: mode
+    integer(c_int64_t), intent(in), optional :: scale, offset, before, after
+    logical, intent(in), optional :: whole
+    type(filch_batch_access) :: access
+    access%data = data%handle
+    access%mode = mode
+    access%map = FILCH_MAP_AFFINE
+    access%scale = 1
+    if (present(whole)) then
+      if (whole) access%map = FILCH_MAP_WHOLE
+      if (whole) access%scale = 0
+    end if
+    if (present(scale)) access%scale = scale
+    if (present(offset)) access%offset = offset
+    if (present(before)) access%before = before
+    if (present(after)) access%after = after
+  end function
+
+  ! --- Graphs ---
+
+  ! Makes a graph, which is built and then run as often as wanted; open: one that runs, once
+  ! submitted, while tasks are added.
+  subroutine graph_create(this, runtime, open, error)
+    class(filch_graph_t), intent(inout) :: this
+    type(filch_runtime_t), intent(in) :: runtime
+    logical, intent(in), optional :: open
+    type(filch_failure_t), intent(out), optional :: error
+    type(filch_graph_desc) :: desc
+    if (present(open)) desc%kind = merge(FILCH_GRAPH_OPEN, FILCH_GRAPH_CLOSED, open)
+    this%runtime = runtime%handle
+    call settle(filch_graph_create(runtime%handle, desc, this%handle), runtime%handle, error)
+  end subroutine
+
+  ! Adds a task. args: address of the arguments by value, which are copied. label: ends in
+  ! c_null_char, is not copied and lives as long as the graph. device: the preferred device, from 1.
+  ! items: the task is divisible. task: receives the task's name, for edge().
+  subroutine graph_add(this, codelet, accesses, args, label, priority, device, items, grain, task, &
+                       error)
+    class(filch_graph_t), intent(in) :: this
+    type(filch_codelet_t), intent(in) :: codelet
+    type(filch_access), intent(in) :: accesses(:)
+    type(c_ptr), intent(in), optional :: args
+    character(*), intent(in), target, optional :: label
+    integer, intent(in), optional :: priority, device
+    integer(c_int64_t), intent(in), optional :: items, grain
+    integer(c_int64_t), intent(out), optional :: task
+    type(filch_failure_t), intent(out), optional :: error
+    type(filch_task_desc) :: desc
+    type(filch_access), target :: list(size(accesses))
+    list = accesses
+    desc%codelet = codelet%handle
+    desc%access_count = size(list)
+    if (size(list) > 0) desc%accesses = c_loc(list)
+    if (present(args)) desc%args = args
+    if (present(priority)) desc%priority = priority
+    if (present(device)) desc%affinity = device
+    if (present(items)) desc%items = items
+    if (present(grain)) desc%grain = grain
+    if (present(label)) then
+      if (index(label, c_null_char) == 0) then
+        call refuse('the label does not end in c_null_char', error)
+        return
+      end if
+      desc%label = c_loc(label)
+    end if
+    call settle(filch_graph_add(this%handle, desc, task), this%runtime, error)
+  end subroutine
+
+  ! Makes a task wait for another.
+  subroutine graph_edge(this, before, after, error)
+    class(filch_graph_t), intent(in) :: this
+    integer(c_int64_t), intent(in) :: before, after
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_graph_edge(this%handle, before, after), this%runtime, error)
+  end subroutine
+
+  ! Runs the graph to its end. A failed job: the first failure, FILCH_TASK_FAILED.
+  subroutine graph_run(this, error)
+    class(filch_graph_t), intent(in) :: this
+    type(filch_failure_t), intent(out), optional :: error
+    type(filch_error) :: details
+    integer(c_int) :: status
+    status = filch_graph_run(this%handle, error=details)
+    call settle(status, this%runtime, error, details)
+  end subroutine
+
+  ! Starts the graph. To be followed by job%wait() and job%release().
+  subroutine graph_submit(this, job, error)
+    class(filch_graph_t), intent(in) :: this
+    type(filch_job_t), intent(inout) :: job
+    type(filch_failure_t), intent(out), optional :: error
+    job%runtime = this%runtime
+    call settle(filch_graph_submit(this%handle, job=job%handle), this%runtime, error)
+  end subroutine
+
+  ! No more tasks follow in an open graph.
+  subroutine graph_close(this, error)
+    class(filch_graph_t), intent(in) :: this
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_graph_close(this%handle), this%runtime, error)
+  end subroutine
+
+  subroutine graph_destroy(this, error)
+    class(filch_graph_t), intent(inout) :: this
+    type(filch_failure_t), intent(out), optional :: error
+    integer(c_int) :: status
+    status = filch_graph_destroy(this%handle)
+    call settle(status, this%runtime, error)
+    if (status == FILCH_OK) this%handle = c_null_ptr
+  end subroutine
+
+  ! --- Jobs ---
+
+  ! Waits for the job, or so many seconds; FILCH_TIMEOUT. FILCH_TASK_FAILED has the first failure.
+  subroutine job_wait(this, seconds, error)
+    class(filch_job_t), intent(in) :: this
+    real(c_double), intent(in), optional :: seconds
+    type(filch_failure_t), intent(out), optional :: error
+    type(filch_error) :: details
+    real(c_double) :: limit
+    integer(c_int) :: status
+    limit = -1
+    if (present(seconds)) limit = seconds
+    status = filch_job_wait(this%handle, limit)
+    if (status == FILCH_TASK_FAILED) then
+      if (filch_job_error(this%handle, details) == FILCH_OK) then
+        call settle(status, this%runtime, error, details)
+        return
+      end if
+    end if
+    call settle(status, this%runtime, error)
+  end subroutine
+
+  ! FILCH_NOT_READY while the job runs; then its result.
+  function job_status(this) result(status)
+    class(filch_job_t), intent(in) :: this
+    integer(c_int) :: status
+    status = filch_job_status(this%handle)
+  end function
+
+  ! Asks the job to start nothing more.
+  subroutine job_cancel(this, error)
+    class(filch_job_t), intent(in) :: this
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_job_cancel(this%handle), this%runtime, error)
+  end subroutine
+
+  ! Totals of the job.
+  subroutine job_info(this, info, error)
+    class(filch_job_t), intent(in) :: this
+    type(filch_job_info), intent(out) :: info
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_job_stats(this%handle, info, count=0_c_int32_t), this%runtime, error)
+  end subroutine
+
+  ! Gives the job back; a running job goes on to its end.
+  subroutine job_release(this, error)
+    class(filch_job_t), intent(inout) :: this
+    type(filch_failure_t), intent(out), optional :: error
+    integer(c_int) :: status
+    status = filch_job_release(this%handle)
+    call settle(status, this%runtime, error)
+    if (status == FILCH_OK) this%handle = c_null_ptr
+  end subroutine
+end module

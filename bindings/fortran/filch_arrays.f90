@@ -1,0 +1,367 @@
+! SPDX-License-Identifier: Apache-2.0
+! Arrays as data of filch, and views as arrays, for each kind of number and one or two dimensions.
+! Written by bindings/declare.py; not to be edited.
+module filch_arrays
+  use filch_c
+  implicit none
+  private
+  public :: filch_array, filch_memory, filch_memory_t, filch_view_of, filch_rows_above
+
+  ! Where an array lies; made by filch_array() and filch_memory().
+  type :: filch_memory_t
+    type(c_ptr) :: ptr = c_null_ptr
+    integer(c_int64_t) :: element = 0
+    integer(c_int64_t) :: rows = 0
+    integer(c_int64_t) :: cols = 0
+    integer(c_int64_t) :: ld = 0
+    logical :: is_regular = .true. ! the elements of a column are contiguous
+  end type
+
+  ! filch_array(array): an array as data, not copied. The array is a target, which lives as long as
+  ! the handle; a part of a matrix is good if its columns are contiguous. Its intent tells compilers
+  ! that the array changes later, when tasks run.
+  interface filch_array
+    module procedure array_r8_1, array_r8_2, array_r4_1, array_r4_2, array_c8_1, array_c8_2, &
+      array_c4_1, array_c4_2, array_i4_1, array_i4_2, array_i8_1, array_i8_2
+  end interface
+
+  ! call filch_view_of(task, k, x): makes the pointer x, of one or two dimensions, a view of the
+  ! k-th access, valid during the call. x is null if there is no such access, if its elements have
+  ! another size, or if there are several columns and x has one dimension.
+  interface filch_view_of
+    module procedure view_r8_1, view_r8_2, view_r4_1, view_r4_2, view_c8_1, view_c8_2, view_c4_1, &
+      view_c4_2, view_i4_1, view_i4_2, view_i8_1, view_i8_2
+  end interface
+
+contains
+
+  ! Memory as data: rows times cols elements of so many bytes, a column ld elements from the next.
+  function filch_memory(ptr, element, rows, cols, ld) result(of)
+    type(c_ptr), intent(in) :: ptr
+    integer(c_size_t), intent(in) :: element
+    integer, intent(in) :: rows
+    integer, intent(in), optional :: cols, ld
+    type(filch_memory_t) :: of
+    of = filch_memory_t(ptr, element, rows, 1, rows)
+    if (present(cols)) of%cols = cols
+    if (present(ld)) of%ld = ld
+  end function
+
+  ! Rows of the handle above the k-th view; 0 without such a view.
+  function filch_rows_above(task, k) result(rows)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    integer(c_int64_t) :: rows
+    type(filch_view), pointer :: views(:)
+    rows = 0
+    if (k < 1 .or. k > task%view_count) return
+    call c_f_pointer(task%views, views, [task%view_count])
+    rows = views(k)%row
+  end function
+
+  pure function distance(first, second) result(bytes)
+    type(c_ptr), intent(in) :: first, second
+    integer(c_int64_t) :: bytes
+    bytes = transfer(second, 0_c_int64_t) - transfer(first, 0_c_int64_t)
+  end function
+
+  ! The k-th view, if its elements have so many bytes; an address of null else.
+  function typed_view(task, k, bytes, dimensions) result(view)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k, bytes, dimensions
+    type(filch_view) :: view
+    type(filch_view), pointer :: views(:)
+    if (k < 1 .or. k > task%view_count) return
+    call c_f_pointer(task%views, views, [task%view_count])
+    view = views(k)
+    if (view%element == 1 .and. bytes > 1) then ! scratch memory
+      view%rows = view%rows / bytes
+      view%ld = view%rows
+    else if (view%element /= bytes) then
+      view%ptr = c_null_ptr
+    end if
+    if (dimensions == 1 .and. view%cols /= 1) view%ptr = c_null_ptr
+  end function
+
+  function array_r8_1(array) result(of)
+    real(c_double), intent(inout), target :: array(:)
+    type(filch_memory_t) :: of
+    of%element = storage_size(array) / 8
+    of%rows = size(array)
+    of%cols = 1
+    of%ld = of%rows
+    if (size(array) > 0) of%ptr = c_loc(array(1))
+    if (size(array) > 1) of%is_regular = distance(c_loc(array(1)), c_loc(array(2))) == of%element
+  end function
+
+  function array_r8_2(array) result(of)
+    real(c_double), intent(inout), target :: array(:, :)
+    type(filch_memory_t) :: of
+    of%element = storage_size(array) / 8
+    of%rows = size(array, 1)
+    of%cols = size(array, 2)
+    of%ld = of%rows
+    if (size(array) == 0) return
+    of%ptr = c_loc(array(1, 1))
+    if (of%rows > 1) of%is_regular = distance(c_loc(array(1, 1)), c_loc(array(2, 1))) == of%element
+    if (of%cols > 1) of%ld = distance(c_loc(array(1, 1)), c_loc(array(1, 2))) / of%element
+  end function
+
+  subroutine view_r8_1(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    real(c_double), pointer, intent(out) :: x(:)
+    type(filch_view) :: view
+    view = typed_view(task, k, storage_size(x) / 8, 1)
+    nullify(x)
+    if (c_associated(view%ptr)) call c_f_pointer(view%ptr, x, [view%rows])
+  end subroutine
+
+  subroutine view_r8_2(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    real(c_double), pointer, intent(out) :: x(:, :)
+    real(c_double), pointer :: all(:, :)
+    type(filch_view) :: view
+    view = typed_view(task, k, storage_size(x) / 8, 2)
+    nullify(x)
+    if (.not. c_associated(view%ptr)) return
+    call c_f_pointer(view%ptr, all, [view%ld, view%cols])
+    x => all(1:view%rows, :)
+  end subroutine
+
+  function array_r4_1(array) result(of)
+    real(c_float), intent(inout), target :: array(:)
+    type(filch_memory_t) :: of
+    of%element = storage_size(array) / 8
+    of%rows = size(array)
+    of%cols = 1
+    of%ld = of%rows
+    if (size(array) > 0) of%ptr = c_loc(array(1))
+    if (size(array) > 1) of%is_regular = distance(c_loc(array(1)), c_loc(array(2))) == of%element
+  end function
+
+  function array_r4_2(array) result(of)
+    real(c_float), intent(inout), target :: array(:, :)
+    type(filch_memory_t) :: of
+    of%element = storage_size(array) / 8
+    of%rows = size(array, 1)
+    of%cols = size(array, 2)
+    of%ld = of%rows
+    if (size(array) == 0) return
+    of%ptr = c_loc(array(1, 1))
+    if (of%rows > 1) of%is_regular = distance(c_loc(array(1, 1)), c_loc(array(2, 1))) == of%element
+    if (of%cols > 1) of%ld = distance(c_loc(array(1, 1)), c_loc(array(1, 2))) / of%element
+  end function
+
+  subroutine view_r4_1(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    real(c_float), pointer, intent(out) :: x(:)
+    type(filch_view) :: view
+    view = typed_view(task, k, storage_size(x) / 8, 1)
+    nullify(x)
+    if (c_associated(view%ptr)) call c_f_pointer(view%ptr, x, [view%rows])
+  end subroutine
+
+  subroutine view_r4_2(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    real(c_float), pointer, intent(out) :: x(:, :)
+    real(c_float), pointer :: all(:, :)
+    type(filch_view) :: view
+    view = typed_view(task, k, storage_size(x) / 8, 2)
+    nullify(x)
+    if (.not. c_associated(view%ptr)) return
+    call c_f_pointer(view%ptr, all, [view%ld, view%cols])
+    x => all(1:view%rows, :)
+  end subroutine
+
+  function array_c8_1(array) result(of)
+    complex(c_double_complex), intent(inout), target :: array(:)
+    type(filch_memory_t) :: of
+    of%element = storage_size(array) / 8
+    of%rows = size(array)
+    of%cols = 1
+    of%ld = of%rows
+    if (size(array) > 0) of%ptr = c_loc(array(1))
+    if (size(array) > 1) of%is_regular = distance(c_loc(array(1)), c_loc(array(2))) == of%element
+  end function
+
+  function array_c8_2(array) result(of)
+    complex(c_double_complex), intent(inout), target :: array(:, :)
+    type(filch_memory_t) :: of
+    of%element = storage_size(array) / 8
+    of%rows = size(array, 1)
+    of%cols = size(array, 2)
+    of%ld = of%rows
+    if (size(array) == 0) return
+    of%ptr = c_loc(array(1, 1))
+    if (of%rows > 1) of%is_regular = distance(c_loc(array(1, 1)), c_loc(array(2, 1))) == of%element
+    if (of%cols > 1) of%ld = distance(c_loc(array(1, 1)), c_loc(array(1, 2))) / of%element
+  end function
+
+  subroutine view_c8_1(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    complex(c_double_complex), pointer, intent(out) :: x(:)
+    type(filch_view) :: view
+    view = typed_view(task, k, storage_size(x) / 8, 1)
+    nullify(x)
+    if (c_associated(view%ptr)) call c_f_pointer(view%ptr, x, [view%rows])
+  end subroutine
+
+  subroutine view_c8_2(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    complex(c_double_complex), pointer, intent(out) :: x(:, :)
+    complex(c_double_complex), pointer :: all(:, :)
+    type(filch_view) :: view
+    view = typed_view(task, k, storage_size(x) / 8, 2)
+    nullify(x)
+    if (.not. c_associated(view%ptr)) return
+    call c_f_pointer(view%ptr, all, [view%ld, view%cols])
+    x => all(1:view%rows, :)
+  end subroutine
+
+  function array_c4_1(array) result(of)
+    complex(c_float_complex), intent(inout), target :: array(:)
+    type(filch_memory_t) :: of
+    of%element = storage_size(array) / 8
+    of%rows = size(array)
+    of%cols = 1
+    of%ld = of%rows
+    if (size(array) > 0) of%ptr = c_loc(array(1))
+    if (size(array) > 1) of%is_regular = distance(c_loc(array(1)), c_loc(array(2))) == of%element
+  end function
+
+  function array_c4_2(array) result(of)
+    complex(c_float_complex), intent(inout), target :: array(:, :)
+    type(filch_memory_t) :: of
+    of%element = storage_size(array) / 8
+    of%rows = size(array, 1)
+    of%cols = size(array, 2)
+    of%ld = of%rows
+    if (size(array) == 0) return
+    of%ptr = c_loc(array(1, 1))
+    if (of%rows > 1) of%is_regular = distance(c_loc(array(1, 1)), c_loc(array(2, 1))) == of%element
+    if (of%cols > 1) of%ld = distance(c_loc(array(1, 1)), c_loc(array(1, 2))) / of%element
+  end function
+
+  subroutine view_c4_1(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    complex(c_float_complex), pointer, intent(out) :: x(:)
+    type(filch_view) :: view
+    view = typed_view(task, k, storage_size(x) / 8, 1)
+    nullify(x)
+    if (c_associated(view%ptr)) call c_f_pointer(view%ptr, x, [view%rows])
+  end subroutine
+
+  subroutine view_c4_2(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    complex(c_float_complex), pointer, intent(out) :: x(:, :)
+    complex(c_float_complex), pointer :: all(:, :)
+    type(filch_view) :: view
+    view = typed_view(task, k, storage_size(x) / 8, 2)
+    nullify(x)
+    if (.not. c_associated(view%ptr)) return
+    call c_f_pointer(view%ptr, all, [view%ld, view%cols])
+    x => all(1:view%rows, :)
+  end subroutine
+
+  function array_i4_1(array) result(of)
+    integer(c_int32_t), intent(inout), target :: array(:)
+    type(filch_memory_t) :: of
+    of%element = storage_size(array) / 8
+    of%rows = size(array)
+    of%cols = 1
+    of%ld = of%rows
+    if (size(array) > 0) of%ptr = c_loc(array(1))
+    if (size(array) > 1) of%is_regular = distance(c_loc(array(1)), c_loc(array(2))) == of%element
+  end function
+
+  function array_i4_2(array) result(of)
+    integer(c_int32_t), intent(inout), target :: array(:, :)
+    type(filch_memory_t) :: of
+    of%element = storage_size(array) / 8
+    of%rows = size(array, 1)
+    of%cols = size(array, 2)
+    of%ld = of%rows
+    if (size(array) == 0) return
+    of%ptr = c_loc(array(1, 1))
+    if (of%rows > 1) of%is_regular = distance(c_loc(array(1, 1)), c_loc(array(2, 1))) == of%element
+    if (of%cols > 1) of%ld = distance(c_loc(array(1, 1)), c_loc(array(1, 2))) / of%element
+  end function
+
+  subroutine view_i4_1(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    integer(c_int32_t), pointer, intent(out) :: x(:)
+    type(filch_view) :: view
+    view = typed_view(task, k, storage_size(x) / 8, 1)
+    nullify(x)
+    if (c_associated(view%ptr)) call c_f_pointer(view%ptr, x, [view%rows])
+  end subroutine
+
+  subroutine view_i4_2(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    integer(c_int32_t), pointer, intent(out) :: x(:, :)
+    integer(c_int32_t), pointer :: all(:, :)
+    type(filch_view) :: view
+    view = typed_view(task, k, storage_size(x) / 8, 2)
+    nullify(x)
+    if (.not. c_associated(view%ptr)) return
+    call c_f_pointer(view%ptr, all, [view%ld, view%cols])
+    x => all(1:view%rows, :)
+  end subroutine
+
+  function array_i8_1(array) result(of)
+    integer(c_int64_t), intent(inout), target :: array(:)
+    type(filch_memory_t) :: of
+    of%element = storage_size(array) / 8
+    of%rows = size(array)
+    of%cols = 1
+    of%ld = of%rows
+    if (size(array) > 0) of%ptr = c_loc(array(1))
+    if (size(array) > 1) of%is_regular = distance(c_loc(array(1)), c_loc(array(2))) == of%element
+  end function
+
+  function array_i8_2(array) result(of)
+    integer(c_int64_t), intent(inout), target :: array(:, :)
+    type(filch_memory_t) :: of
+    of%element = storage_size(array) / 8
+    of%rows = size(array, 1)
+    of%cols = size(array, 2)
+    of%ld = of%rows
+    if (size(array) == 0) return
+    of%ptr = c_loc(array(1, 1))
+    if (of%rows > 1) of%is_regular = distance(c_loc(array(1, 1)), c_loc(array(2, 1))) == of%element
+    if (of%cols > 1) of%ld = distance(c_loc(array(1, 1)), c_loc(array(1, 2))) / of%element
+  end function
+
+  subroutine view_i8_1(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    integer(c_int64_t), pointer, intent(out) :: x(:)
+    type(filch_view) :: view
+    view = typed_view(task, k, storage_size(x) / 8, 1)
+    nullify(x)
+    if (c_associated(view%ptr)) call c_f_pointer(view%ptr, x, [view%rows])
+  end subroutine
+
+  subroutine view_i8_2(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    integer(c_int64_t), pointer, intent(out) :: x(:, :)
+    integer(c_int64_t), pointer :: all(:, :)
+    type(filch_view) :: view
+    view = typed_view(task, k, storage_size(x) / 8, 2)
+    nullify(x)
+    if (.not. c_associated(view%ptr)) return
+    call c_f_pointer(view%ptr, all, [view%ld, view%cols])
+    x => all(1:view%rows, :)
+  end subroutine
+end module

@@ -1,0 +1,150 @@
+! SPDX-License-Identifier: Apache-2.0
+! Conjugate gradients for the Poisson equation on a grid of g^3 points, the matrix in CSR, beside
+! plain loops with OpenMP (plain_cg.inc, which makes the matrix, too). cg [G [ITERATIONS [REPEATS]]]
+module problem
+  use filch
+  implicit none
+  integer, parameter :: dp = c_double
+  integer :: rows, blocks
+  integer, allocatable :: starts(:), columns(:)
+  real(dp), allocatable :: values(:)
+  real(dp), allocatable, target :: x(:), r(:), p(:), q(:), parts(:, :) ! parts of sums, one a block
+contains
+  integer(c_int) function multiply(task) bind(c) result(code) ! q, part of p . q; p near by
+    type(filch_call), intent(in) :: task
+    real(dp), pointer, contiguous :: q_b(:), part(:)
+    call filch_view_of(task, 1, q_b)
+    call filch_view_of(task, 2, part)
+    call multiply_rows(size(q_b), int(filch_rows_above(task, 1)), q_b, part(1))
+    code = 0
+  end function
+
+  integer(c_int) function update(task) bind(c) result(code) ! x, r, p, q, part; p . q, r . r
+    type(filch_call), intent(in) :: task
+    real(dp), pointer, contiguous :: x_b(:), r_b(:), p_b(:), q_b(:), part(:)
+    call filch_view_of(task, 1, x_b); call filch_view_of(task, 2, r_b)
+    call filch_view_of(task, 3, p_b); call filch_view_of(task, 4, q_b)
+    call filch_view_of(task, 5, part)
+    call update_rows(size(x_b), sum_of(task, 6 + blocks)/sum_of(task, 6), x_b, r_b, p_b, q_b, part)
+    code = 0
+  end function
+
+  integer(c_int) function direct(task) bind(c) result(code) ! p, r; r . r after and before
+    type(filch_call), intent(in) :: task
+    real(dp), pointer, contiguous :: p_b(:), r_b(:)
+    call filch_view_of(task, 1, p_b)
+    call filch_view_of(task, 2, r_b)
+    call direct_rows(size(p_b), sum_of(task, 3)/sum_of(task, 3 + blocks), p_b, r_b)
+    code = 0
+  end function
+
+  function sum_of(task, first) result(total) ! of the parts that the task's views are from first on
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: first
+    real(dp), pointer :: part(:)
+    real(dp) :: total
+    integer :: b
+    total = 0
+    do b = 0, blocks - 1
+      call filch_view_of(task, first + b, part)
+      total = total + part(1)
+    end do
+  end function
+
+  ! Loops, with arrays as arguments: compilers take these for arrays that do not overlap.
+  subroutine multiply_rows(n, above, q_b, total)
+    integer, intent(in) :: n, above
+    real(dp), intent(inout) :: q_b(n), total
+    real(dp) :: value
+    integer :: i, k
+    total = 0
+    do i = 1, n
+      value = 0
+      do k = starts(above + i), starts(above + i + 1) - 1
+        value = value + values(k)*p(columns(k))
+      end do
+      q_b(i) = value
+      total = total + value*p(above + i)
+    end do
+  end subroutine
+
+  subroutine update_rows(n, alpha, x_b, r_b, p_b, q_b, total)
+    integer, intent(in) :: n
+    real(dp), intent(in) :: alpha, p_b(n), q_b(n)
+    real(dp), intent(inout) :: x_b(n), r_b(n), total(1)
+    integer :: i
+    total = 0
+    do i = 1, n
+      x_b(i) = x_b(i) + alpha*p_b(i)
+      r_b(i) = r_b(i) - alpha*q_b(i)
+      total = total + r_b(i)**2
+    end do
+  end subroutine
+
+  subroutine direct_rows(n, beta, p_b, r_b)
+    integer, intent(in) :: n
+    real(dp), intent(in) :: beta, r_b(n)
+    real(dp), intent(inout) :: p_b(n)
+    p_b = r_b + beta*p_b
+  end subroutine
+
+  subroutine add_iteration(graph, code, v, pq, old, new) ! a task a block for each of three steps
+    type(filch_graph_t), intent(in) :: graph
+    type(filch_codelet_t), intent(in) :: code(3)
+    type(filch_data_t), intent(in) :: v(4), pq, old, new ! v: x, r, p, q
+    integer :: b, k
+    do b = 1, blocks ! rows have neighbours in the next blocks alone
+      call graph%add(code(1), [filch_w(v(4), b), filch_w(pq, b), &
+                               (filch_r(v(3), k), k=max(b - 1, 1), min(b + 1, blocks))])
+    end do
+    do b = 1, blocks
+      call graph%add(code(2), [filch_rw(v(1), b), filch_rw(v(2), b), filch_r(v(3), b), &
+                               filch_r(v(4), b), filch_w(new, b), &
+                               (filch_r(pq, k), k=1, blocks), (filch_r(old, k), k=1, blocks)])
+    end do
+    do b = 1, blocks
+      call graph%add(code(3), [filch_rw(v(3), b), filch_r(v(2), b), &
+                               (filch_r(new, k), k=1, blocks), (filch_r(old, k), k=1, blocks)])
+    end do
+  end subroutine
+end module
+
+program cg
+  use problem
+  implicit none
+  type(filch_runtime_t) :: runtime; type(filch_codelet_t) :: code(3)
+  type(filch_data_t) :: v(4), sums(3)
+  type(filch_graph_t) :: graph ! ten iterations, run again and again
+  integer :: k, height, g
+  g = argument(1, 40, 400)
+  call make(g)
+  call runtime%create('host')
+  height = (rows - 1)/min(3*runtime%device_count(), g, 60) + 1 ! a plane or more
+  call v(1)%create(runtime, filch_array(x), tile_rows=height)
+  call v(2)%create(runtime, filch_array(r), tile_rows=height)
+  call v(3)%create(runtime, filch_array(p), tile_rows=height)
+  call v(4)%create(runtime, filch_array(q), tile_rows=height)
+  blocks = v(1)%tile_rows
+  allocate (parts(blocks, 3))
+  do k = 1, 3
+    call sums(k)%create(runtime, filch_array(parts(:, k)), tile_rows=1)
+  end do
+  call code(1)%create(runtime, 'multiply', multiply)
+  call code(2)%create(runtime, 'update', update)
+  call code(3)%create(runtime, 'direct', direct)
+  call graph%create(runtime)
+  do k = 0, 9
+    call add_iteration(graph, code, v, sums(1), sums(2 + mod(k, 2)), sums(3 - mod(k, 2)))
+  end do
+  call measure()
+  call runtime%destroy()
+contains
+  subroutine solve(most)
+    integer, intent(in) :: most
+    parts(:, 2) = real(rows, dp)/blocks
+    do k = 0, most - 1, 10
+      if (sum(parts(:, 2)) > 1e-20_dp*rows) call graph%run()
+    end do
+  end subroutine
+  include 'plain_cg.inc' ! argument(), make(), measure()
+end program

@@ -1,0 +1,127 @@
+! SPDX-License-Identifier: Apache-2.0
+! The code of docs/fortran.md, beside the programs of its own.
+module functions
+  use filch
+  implicit none
+contains
+  integer(c_int) function axpy(task) bind(c) result(code)
+    type(filch_call), intent(in) :: task
+    real(c_double), pointer :: x(:), y(:), a
+    call filch_view_of(task, 1, x)
+    call filch_view_of(task, 2, y)
+    call c_f_pointer(task%args, a)
+    y = y + a*x
+    code = 0
+  end function
+
+  integer(c_int) function root(task) bind(c) result(code)
+    type(filch_call), intent(in) :: task
+    real(c_double), pointer :: x(:)
+    call filch_view_of(task, 1, x)
+    if (any(x < 0)) then
+      code = filch_fail(task, 3, 'a negative number')
+      return
+    end if
+    x = sqrt(x)
+    code = 0
+  end function
+
+  integer(c_int) function smooth(task) bind(c) result(code)
+    type(filch_call), intent(in) :: task
+    real(c_double), pointer :: x(:), y(:)
+    integer(c_int64_t) :: i, above
+    call filch_view_of(task, 1, x) ! begins an element before, but at the edge
+    call filch_view_of(task, 2, y)
+    above = filch_rows_above(task, 1)
+    do i = max(task%lo + 1, 2_c_int64_t), min(task%hi, 999_c_int64_t)
+      y(i - task%lo) = (x(i - 1 - above) + x(i + 1 - above))/2
+    end do
+    code = 0
+  end function
+
+  subroutine begin(x, y)
+    real(c_double), intent(inout), target :: x(:), y(:)
+    type(filch_runtime_t) :: runtime
+    type(filch_codelet_t) :: code
+    type(filch_data_t) :: dx, dy
+    type(filch_graph_t) :: graph
+    real(c_double), target :: a
+    integer :: i
+    a = 2
+    call runtime%create('host') ! as FILCH_DEVICES would have it
+    call code%create(runtime, 'axpy', axpy, args_size=c_sizeof(a))
+    call dx%create(runtime, filch_array(x), tile_rows=250)
+    call dy%create(runtime, filch_array(y), tile_rows=250)
+    call graph%create(runtime)
+    do i = 1, dx%tile_rows
+      call graph%add(code, [filch_r(dx, i), filch_rw(dy, i)], args=c_loc(a))
+    end do
+    call graph%run() ! as often as wanted
+    call runtime%destroy() ! and all that was made from it
+  end subroutine
+
+  subroutine failures(runtime, dx)
+    type(filch_runtime_t), intent(in) :: runtime
+    type(filch_data_t), intent(in) :: dx
+    type(filch_graph_t) :: graph
+    type(filch_codelet_t) :: code
+    type(filch_failure_t) :: error
+    call code%create(runtime, 'root', root)
+    call graph%create(runtime)
+    call graph%add(code, [filch_rw(dx, 1)])
+    call graph%run(error)
+    if (error%status == FILCH_TASK_FAILED) print *, error%text, error%code
+    if (error%code /= 3) error stop 'the code of the task'
+  end subroutine
+
+  subroutine batches(runtime, dx, dy)
+    type(filch_runtime_t), intent(in) :: runtime
+    type(filch_data_t), intent(in) :: dx, dy
+    type(filch_codelet_t) :: code
+    integer(c_int64_t), parameter :: n = 1000, one = 1
+    call code%create(runtime, 'smooth', smooth)
+    call runtime%run_batch(code, n, [filch_items(dx, FILCH_READ, before=one, after=one), &
+                                     filch_items(dy, FILCH_READWRITE)], grain=50_c_int64_t)
+  end subroutine
+
+  subroutine jobs(runtime, dx)
+    type(filch_runtime_t), intent(in) :: runtime
+    type(filch_data_t), intent(in) :: dx
+    type(filch_graph_t) :: graph
+    type(filch_job_t) :: job
+    type(filch_codelet_t) :: code
+    integer :: i
+    call code%create(runtime, 'root', root)
+    call graph%create(runtime, open=.true.)
+    call graph%submit(job)
+    do i = 1, dx%tile_rows ! tasks may run at once
+      call graph%add(code, [filch_rw(dx, i)])
+    end do
+    call graph%close()
+    call job%wait() ! or call job%wait(seconds, error)
+    call job%release()
+  end subroutine
+end module
+
+program tour
+  use functions
+  implicit none
+  type(filch_runtime_t) :: runtime
+  type(filch_data_t) :: dx, dy
+  real(c_double), target :: x(1000), y(1000)
+  integer :: i
+  x = [(i, i=1, 1000)]
+  y = 0
+  call begin(x, y)
+  if (any(y /= 2*x)) error stop 'axpy'
+  call runtime%create('host:2')
+  call dx%create(runtime, filch_array(x), tile_rows=250)
+  call dy%create(runtime, filch_array(y), tile_rows=250)
+  call batches(runtime, dx, dy)
+  if (any(y(2:999) /= x(2:999))) error stop 'smooth'
+  call jobs(runtime, dx)
+  if (any(x /= [(sqrt(real(i, c_double)), i=1, 1000)])) error stop 'root'
+  x(7) = -1
+  call failures(runtime, dx)
+  call runtime%destroy()
+end program
