@@ -59,6 +59,19 @@ class Batch:
 
     def submit(self, *, label=None, on_failure="skip"):
         """Starts the batch; returns the Job."""
+        made, desc, submit, _ = self._job(label, on_failure)
+        made.check(lib.filch_batch_submit, self._runtime.handle, ctypes.byref(desc),
+                   ctypes.byref(submit), ctypes.byref(made.cell))
+        return Job(made)
+
+    def run(self, *, label=None, on_failure="skip"):
+        """Runs the batch to its end; see Job.wait() and Graph.run()."""
+        made, desc, submit, _ = self._job(label, on_failure)
+        Job(made).run(lib.filch_batch_submit, self._runtime.handle, ctypes.byref(desc),
+                      ctypes.byref(submit))
+
+    def _job(self, label, on_failure):
+        """A job to be submitted, its descriptors, and the arguments in them."""
         self._runtime.sweep()
         run, call = Run(), None
         if not isinstance(self._function, Kernel):
@@ -71,11 +84,5 @@ class Batch:
         buffer = ctypes.create_string_buffer(packed, len(packed)) if packed else None
         desc = c.filch_batch_desc.from_buffer_copy(self._desc)
         desc.args = ctypes.addressof(buffer) if buffer else None
-        submit, made = submit_desc(label, on_failure), ctypes.c_void_p()
-        self._runtime.check(lib.filch_batch_submit, self._runtime.handle, ctypes.byref(desc),
-                            ctypes.byref(submit), ctypes.byref(made))
-        return Job(JobState(self._runtime, made.value, held, run.failures))
-
-    def run(self, *, label=None, on_failure="skip"):
-        """Runs the batch to its end; see Job.wait() and Graph.run()."""
-        self.submit(label=label, on_failure=on_failure).finish()
+        submit = submit_desc(label, on_failure)
+        return JobState(self._runtime, held, run.failures), desc, submit, buffer

@@ -155,18 +155,16 @@ class Graph:
         on_failure: "skip" leaves out what depends on a failed task, "cancel" all that has not
         begun.
         """
-        state = self._state
-        state.runtime.sweep()
-        desc, made = submit_desc(label, on_failure), ctypes.c_void_p()
-        before, state.run.failures = state.run.failures, Failures()
-        failures = state.run.failures
+        made, desc = self._job(label, on_failure)
+        before = self._state.run.failures
+        self._state.run.failures = made.failures
         try:
-            state.check(lib.filch_graph_submit, state.handle, ctypes.byref(desc),
-                        ctypes.byref(made))
+            self._state.check(lib.filch_graph_submit, self._state.handle, ctypes.byref(desc),
+                              ctypes.byref(made.cell))
         except Error:
-            state.run.failures = before
+            self._state.run.failures = before
             raise
-        return Job(JobState(state.runtime, made.value, state, failures))
+        return Job(made)
 
     def run(self, *, label=None, on_failure="skip"):
         """Runs a closed graph to its end; see Job.wait().
@@ -175,7 +173,20 @@ class Graph:
         """
         if self._is_open:
             raise Error(c.FILCH_WRONG_STATE, "an open graph is submitted, not run")
-        self.submit(label=label, on_failure=on_failure).finish()
+        made, desc = self._job(label, on_failure)
+        before = self._state.run.failures
+        self._state.run.failures = made.failures
+        try:
+            Job(made).run(lib.filch_graph_submit, self._state.handle, ctypes.byref(desc))
+        except Error:
+            if made.handle is None:         # refused
+                self._state.run.failures = before
+            raise
+
+    def _job(self, label, on_failure):
+        self._state.runtime.sweep()
+        desc = submit_desc(label, on_failure)
+        return JobState(self._state.runtime, self._state, Failures()), desc
 
     def close(self):
         """No more tasks follow in an open graph."""

@@ -9,13 +9,20 @@ from .owner import State
 
 
 class JobState(State):
-    """The handle, and what the job runs."""
+    """The handle, and what the job runs. It is made before the job, whose handle filch writes into
+    cell: a signal that arrives meanwhile loses no job.
+    """
 
-    def __init__(self, runtime, handle, of, failures):
+    def __init__(self, runtime, of, failures):
         super().__init__(runtime)
-        self.handle = handle
+        self.cell = ctypes.c_void_p()
         self.of = of                    # keeps the graph, or the function of the batch
         self.failures = failures
+
+    @property
+    def handle(self):
+        """The handle; None before the submission, and behind the end."""
+        return self.cell.value
 
     def end(self):
         if lib.filch_job_status(self.handle) == c.FILCH_NOT_READY:
@@ -24,7 +31,7 @@ class JobState(State):
         return True
 
     def drop(self):
-        super().drop()
+        self.cell.value = None
         self.of = None
 
 
@@ -52,14 +59,15 @@ class Job:
         state.runtime.raise_for(status)
         return True
 
-    def finish(self):
-        """Waits, or cancels the job where the wait ends by an exception."""
+    def run(self, submit, *arguments):
+        """Submits the job and waits; cancels the job where an exception ends that."""
+        state = self._state
         try:
+            state.check(submit, *arguments, ctypes.byref(state.cell))
             self.wait()
         except BaseException:
-            if self.status == c.FILCH_NOT_READY:
+            if state.handle is not None and self.status == c.FILCH_NOT_READY:
                 self.cancel()
-                state = self._state
                 state.runtime.wait(lambda slice_: lib.filch_job_wait(state.handle, slice_), None)
             raise
 
@@ -106,9 +114,9 @@ class Job:
     def resume(self):
         """Runs the unfinished items of a complete batch; returns the new job."""
         state = self._state
-        made = ctypes.c_void_p()
-        state.check(lib.filch_job_resume, state.handle, None, None, ctypes.byref(made))
-        return Job(JobState(state.runtime, made.value, state.of, state.failures))
+        rest = JobState(state.runtime, state.of, state.failures)
+        state.check(lib.filch_job_resume, state.handle, None, None, ctypes.byref(rest.cell))
+        return Job(rest)
 
 
 def submit_desc(label, on_failure):
