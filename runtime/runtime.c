@@ -486,6 +486,7 @@ static void tear_down(filch_runtime *rt)
             break;
         case FL_MAGIC_CODELET:
             fl_kernel_free(&rt->modules, ((filch_codelet *)(void *)object)->kernel);
+            fl_host_states_close(core, ((filch_codelet *)(void *)object)->states);
             break;
         default:
             break;

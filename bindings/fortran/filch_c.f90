@@ -277,10 +277,12 @@ module filch_c
     integer(c_int64_t) :: hi = 0
     type(c_ptr) :: runtime = c_null_ptr
     type(c_ptr) :: opaque = c_null_ptr
+    type(c_ptr) :: user = c_null_ptr
+    type(c_ptr) :: state = c_null_ptr
   end type
 
   type, bind(c) :: filch_codelet_desc
-    integer(c_size_t) :: size = 56
+    integer(c_size_t) :: size = 80
     type(c_ptr) :: name = c_null_ptr
     type(c_funptr) :: host = c_null_funptr
     type(c_ptr) :: cuda = c_null_ptr
@@ -288,6 +290,9 @@ module filch_c
     type(c_funptr) :: cost = c_null_funptr
     integer(c_int32_t) :: arg_size = 0
     integer(c_int32_t) :: flags = 0
+    type(c_ptr) :: user = c_null_ptr
+    type(c_funptr) :: open = c_null_funptr
+    type(c_funptr) :: close = c_null_funptr
   end type
 
   type, bind(c) :: filch_data_desc
@@ -783,6 +788,20 @@ module filch_c
       type(filch_call), intent(in) :: call
       real(c_double) :: answer
     end function
+    function filch_host_open_fn(runtime, device, user, state) bind(c) result(answer)
+      import
+      type(c_ptr), value :: runtime
+      integer(c_int32_t), value :: device
+      type(c_ptr), value :: user
+      type(c_ptr), intent(inout) :: state
+      integer(c_int) :: answer
+    end function
+    subroutine filch_host_close_fn(device, user, state) bind(c)
+      import
+      integer(c_int32_t), value :: device
+      type(c_ptr), value :: user
+      type(c_ptr), value :: state
+    end subroutine
     subroutine filch_complete_fn(job, status, user) bind(c)
       import
       type(c_ptr), value :: job

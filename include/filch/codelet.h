@@ -53,6 +53,9 @@ typedef struct filch_call {
                                   tasks. */
     filch_runtime *runtime;  /**< The runtime, for submitting more work from inside. */
     void *opaque;            /**< Private to filch. */
+    void *user;              /**< filch_codelet_desc::user. */
+    void *state;             /**< The device's state, made by filch_codelet_desc::open; null for
+                                  functions other than the host function. */
 } filch_call;
 
 /**
@@ -88,6 +91,28 @@ typedef int (*filch_host_fn)(const filch_call *call);
  */
 typedef double (*filch_work_fn)(const filch_call *call);
 
+/**
+ * Makes the host function's state for a device, e.g. a workspace or a handle of another library.
+ * filch calls the function once for each device that runs host functions, inside
+ * filch_codelet_create(), on the thread that creates the codelet. The function may call
+ * filch_device_at(), and nothing else of filch.
+ *
+ * @param runtime the runtime.
+ * @param device  index of the device.
+ * @param user    filch_codelet_desc::user.
+ * @param state   receives the state; null at first.
+ * @return 0, or the caller's own code: the codelet is not made then.
+ */
+typedef int (*filch_host_open_fn)(filch_runtime *runtime, uint32_t device, void *user,
+                                  void **state);
+
+/**
+ * Releases a state made by ::filch_host_open_fn: when the runtime ends, on the thread that ends it,
+ * after the last host function has returned; or when a later device's state could not be made. Must
+ * not call filch.
+ */
+typedef void (*filch_host_close_fn)(uint32_t device, void *user, void *state);
+
 /** Properties of a codelet; combine with |. */
 typedef enum filch_codelet_flags {
     /**
@@ -121,12 +146,20 @@ typedef struct filch_codelet_desc {
     uint32_t arg_size;                  /**< Bytes of arguments carried by value in every task of
                                              the codelet (at most 65,535). */
     uint32_t flags;                     /**< Combination of filch_codelet_flags. */
+    void *user;                         /**< In every filch_call of the codelet, and handed to open
+                                             and close. Must outlive the runtime, if filch is to
+                                             hand out a pointer to something. */
+    filch_host_open_fn open;            /**< Makes a state of @p host for each device; may be null.
+                                             Two calls on a device use a state at a time only if a
+                                             host function waits for other work, which may run on
+                                             the device meanwhile. */
+    filch_host_close_fn close;          /**< Releases the states made by @p open; may be null. */
 } filch_codelet_desc;
 
 /** Initializer of a ::filch_codelet_desc. */
-#define FILCH_CODELET_DESC_INIT                                        \
-    {                                                                  \
-        sizeof(filch_codelet_desc), NULL, NULL, NULL, NULL, NULL, 0, 0 \
+#define FILCH_CODELET_DESC_INIT                                                          \
+    {                                                                                    \
+        sizeof(filch_codelet_desc), NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL \
     }
 
 /**
@@ -145,7 +178,8 @@ typedef struct filch_codelet_desc {
  *         FILCH_COMPILER_BROKEN, FILCH_DRIVER_TOO_OLD (for the compiler), FILCH_UNSUPPORTED (the
  *         compiler no longer knows so old a GPU), FILCH_IMAGE, FILCH_NOT_FOUND (the entry),
  *         FILCH_NO_DEVICE_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST (no device of the runtime can
- *         have the implementation, and no other implementation exists); FILCH_OUT_OF_MEMORY;
+ *         have the implementation, and no other implementation exists); FILCH_TASK_FAILED (the open
+ *         function of a host state returned a code); FILCH_OUT_OF_MEMORY;
  *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking: while a CUDA implementation is compiled and loaded. Since

@@ -204,6 +204,10 @@ filch_host_fn = _c.CFUNCTYPE(
     _c.c_int, _c.c_void_p)
 filch_work_fn = _c.CFUNCTYPE(
     _c.c_double, _c.c_void_p)
+filch_host_open_fn = _c.CFUNCTYPE(
+    _c.c_int, _c.c_void_p, _c.c_uint32, _c.c_void_p, _c.c_void_p)
+filch_host_close_fn = _c.CFUNCTYPE(
+    None, _c.c_uint32, _c.c_void_p, _c.c_void_p)
 filch_complete_fn = _c.CFUNCTYPE(
     None, _c.c_void_p, _c.c_int, _c.c_void_p)
 filch_map_fn = _c.CFUNCTYPE(
@@ -350,6 +354,8 @@ class filch_call(_c.Structure):
         ("hi", _c.c_uint64),
         ("runtime", _c.c_void_p),
         ("opaque", _c.c_void_p),
+        ("user", _c.c_void_p),
+        ("state", _c.c_void_p),
     ]
 
 
@@ -363,6 +369,9 @@ class filch_codelet_desc(_c.Structure):
         ("cost", filch_work_fn),
         ("arg_size", _c.c_uint32),
         ("flags", _c.c_uint32),
+        ("user", _c.c_void_p),
+        ("open", filch_host_open_fn),
+        ("close", filch_host_close_fn),
     ]
 
     def __init__(self, **members):

@@ -485,6 +485,7 @@ static double declared_work(const fl_task *task, filch_work_fn work)
                        .view_count = task->access_count,
                        .team = 1,
                        .args = task->args,
+                       .user = task->codelet->user,
                        .hi = task->has_items ? fl_task_items(task)->count : 0};
     double units = work(&call);
     return units >= 0 ? units : 0; /* NaN fails the comparison, too */

@@ -58,7 +58,8 @@ static double declared_work(const fl_task *task)
 {
     filch_view views[COMBINE_ACCESSES];
     fl_task_views(task, views, NULL);
-    filch_call call = {.views = views, .view_count = COMBINE_ACCESSES, .team = 1};
+    filch_call call = {
+        .views = views, .view_count = COMBINE_ACCESSES, .team = 1, .user = task->codelet->user};
     double units = task->codelet->work(&call);
     return units >= 0 ? units : 0; /* NaN fails the comparison, too */
 }

@@ -20,8 +20,11 @@ static const char *check(const filch_codelet_desc *desc)
            : desc->flags == FLAGS                        ? "a task that may pend is not restartable"
            : (desc->flags & FILCH_CODELET_MAY_PEND) != 0 && desc->host == NULL
                ? "a task may pend by its host function, of which there is none"
-           : desc->cuda != NULL ? fl_kernel_check(desc->cuda)
-                                : NULL;
+           : desc->open != NULL && desc->host == NULL
+               ? "states are a host function's, of which there is none"
+           : desc->close != NULL && desc->open == NULL ? "states are closed that nothing opens"
+           : desc->cuda != NULL                        ? fl_kernel_check(desc->cuda)
+                                                       : NULL;
 }
 
 static filch_status check_sizes(fl_core *core, const filch_codelet_desc *desc)
@@ -48,6 +51,15 @@ static uint64_t hash_source(const filch_cuda_desc *desc)
                                 : fl_hash_bytes(hash, desc->image, desc->image_bytes);
 }
 
+static void store_error(fl_core *core, const filch_codelet *codelet, filch_error *error)
+{
+    if (error->call[0] == '\0') {
+        snprintf(error->call, sizeof error->call, "%s", CREATE);
+    }
+    snprintf(error->label, sizeof error->label, "%s", codelet->name);
+    fl_error_store(&core->errors, error);
+}
+
 /* Makes the CUDA implementation ready. If no device of the runtime can then run the codelet, its
  * tasks are refused, as for every codelet without a device. */
 static filch_status make_kernel(fl_core *core, const filch_codelet_desc *desc,
@@ -60,11 +72,7 @@ static filch_status make_kernel(fl_core *core, const filch_codelet_desc *desc,
     filch_status status = fl_kernel_make(core->modules, desc->cuda, codelet->name, codelet->runs_on,
                                          &codelet->kernel, &error);
     if (status != FILCH_OK) {
-        if (error.call[0] == '\0') {
-            snprintf(error.call, sizeof error.call, "%s", CREATE);
-        }
-        snprintf(error.label, sizeof error.label, "%s", codelet->name);
-        fl_error_store(&core->errors, &error);
+        store_error(core, codelet, &error);
         return status;
     }
     codelet->device_count = 0;
@@ -72,6 +80,18 @@ static filch_status make_kernel(fl_core *core, const filch_codelet_desc *desc,
         codelet->device_count += (uint32_t)__builtin_popcountll(codelet->runs_on[word]);
     }
     return FILCH_OK;
+}
+
+static filch_status open_states(fl_core *core, const filch_codelet_desc *desc,
+                                filch_codelet *codelet)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    filch_status status = fl_host_states_open(
+        core, desc, core->modules->devices, core->modules->device_count, &codelet->states, &error);
+    if (status != FILCH_OK) {
+        store_error(core, codelet, &error);
+    }
+    return status;
 }
 
 filch_status filch_codelet_create(filch_runtime *runtime, const filch_codelet_desc *desc,
@@ -99,6 +119,7 @@ filch_status filch_codelet_create(filch_runtime *runtime, const filch_codelet_de
                             "no memory for a codelet");
     }
     made->host = made->host_given = desc->host;
+    made->user = desc->user;
     made->work = desc->work;
     made->cost = desc->cost != NULL ? desc->cost : desc->work;
     made->arg_size = desc->arg_size;
@@ -109,7 +130,11 @@ filch_status filch_codelet_create(filch_runtime *runtime, const filch_codelet_de
     made->source = scheduler->recalls ? hash_source(desc->cuda) : 0;
     scheduler->codelet_init(scheduler, made);
     status = make_kernel(core, desc, made);
+    if (status == FILCH_OK) {
+        status = open_states(core, desc, made);
+    }
     if (status != FILCH_OK) {
+        fl_kernel_free(core->modules, made->kernel);
         fl_object_delete(made);
         return status;
     }

@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 #include "base/core.h"
 #include "filch/codelet.h"
+#include "graph/task/host_states.h"
 #include "module/kernel.h"
 
 struct filch_codelet {
@@ -13,6 +14,8 @@ struct filch_codelet {
      * before it where the task may pend. */
     filch_host_fn host;
     filch_host_fn host_given; /* the caller's function, or null */
+    void *user;               /* the caller's */
+    fl_host_states *states;   /* of the host function, by device; null: it has none */
     filch_work_fn work;
     filch_work_fn cost;
     fl_kernel *kernel; /* CUDA implementation, ready to run; null: not given, or no device for it */

@@ -42,7 +42,7 @@ static double cost_on(const filch_policy_view *view, const fl_worker *w)
         return work_on(view, w);
     }
     filch_view views[FL_MOST_VIEWS];
-    filch_call call = {.views = views, .team = 1, .device = w->index};
+    filch_call call = {.views = views, .team = 1, .device = w->index, .user = codelet->user};
     if (view->task != NULL) {
         fl_task_views(view->task, views, NULL);
         call.view_count = view->task->access_count;

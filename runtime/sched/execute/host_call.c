@@ -90,7 +90,9 @@ void fl_worker_run(fl_worker *w)
                        .device = w->index,
                        .team = w->device->info.team,
                        .runtime = (filch_runtime *)(void *)w->sched->core,
-                       .opaque = w};
+                       .opaque = w,
+                       .user = codelet->user,
+                       .state = fl_host_states_at(codelet->states, w->index)};
     if (FL_UNLIKELY(!fill_call(w, item, &call))) {
         refuse(w, item, &call);
         return;
@@ -179,7 +181,8 @@ double fl_item_cost(const fl_worker *w, const fl_item *item)
     if (codelet->cost == NULL || codelet->cost == codelet->work) {
         return item->work;
     }
-    filch_call call = {.views = w->call.views, .team = 1, .device = w->index};
+    filch_call call = {
+        .views = w->call.views, .team = 1, .device = w->index, .user = codelet->user};
     if (item->task != NULL) {
         fl_task_views(item->task, w->call.views, NULL);
         call.view_count = item->task->access_count;

@@ -208,7 +208,8 @@ static void describe(fl_worker *w, const fl_item *item, filch_call *call)
                          .device = w->index,
                          .team = w->device->info.team,
                          .runtime = (filch_runtime *)(void *)w->sched->core,
-                         .opaque = w};
+                         .opaque = w,
+                         .user = fl_item_codelet(item)->user};
     if (item->task != NULL) {
         call->view_count = item->task->access_count;
         call->args = item->task->args;

@@ -15,7 +15,8 @@
 static double chunk_work(const fl_worker *w, const filch_job *job, uint32_t lo, uint32_t hi)
 {
     const filch_codelet *codelet = fl_batch_codelet(job->batch);
-    filch_call call = {.team = 1, .device = w->index, .args = fl_batch_args(job->batch)};
+    filch_call call = {
+        .team = 1, .device = w->index, .args = fl_batch_args(job->batch), .user = codelet->user};
     fl_batch_range(job->batch, lo, hi, &call.lo, &call.hi);
     double work = codelet->work != NULL ? codelet->work(&call) : (double)(call.hi - call.lo);
     return work > 0 ? work : 0;
