@@ -87,7 +87,7 @@ def _argument(read, parameters, k, is_callback):
     if of.name in read.structs:
         shape = "(*)" if _is_array(parameters, k) else ""
         return f"type({of.name}), {intent}{optional} :: {name}{shape}"
-    if of.name in ("void", "char") or of.name in read.opaque:
+    if of.name in ("void", "char", "FILE") or of.name in read.opaque:
         return f"type(c_ptr), value :: {name}"
     return f"{_scalar(read, of.name)}, {intent}{optional} :: {name}"
 

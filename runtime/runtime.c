@@ -7,14 +7,13 @@
 #include <string.h>
 
 #include "device/score.h"
-#include "graph/build/structure_trace.h"
-#include "graph/job/job_trace.h"
 #include "memory/host/multicast.h"
 #include "sched/drive/driver.h"
 #include "sched/drive/scheduler.h"
 #include "sched/execute/pending.h"
 #include "sched/model/speed_file.h"
 #include "sched/worker/sched.h"
+#include "tracing.h"
 
 #define CREATE "filch_runtime_create"
 /* Size of the record in the first version of the interface; later versions only append. */
@@ -127,98 +126,6 @@ static filch_drive choose_drive(const filch_runtime *rt)
     return drive;
 }
 
-_Static_assert(FL_TRACE_COPY_RINGS == FL_COPY_LANES, "a ring for each lane");
-
-/* Number of the runtime's rings: the length of rt->rings. */
-static size_t ring_count(const filch_runtime *rt)
-{
-    return (1 + FL_COPY_LANES) * rt->pool.count;
-}
-
-static void free_rings(filch_runtime *rt)
-{
-    for (size_t i = 0; i < ring_count(rt); ++i) {
-        fl_trace_ring_free(&rt->core.memory, rt->rings[i]);
-        rt->rings[i] = NULL;
-    }
-    fl_job_trace_free(rt->logbook);
-    rt->logbook = NULL;
-}
-
-static fl_trace_ring **copy_rings(const filch_runtime *rt, uint32_t device)
-{
-    return &rt->rings[rt->pool.count + FL_COPY_LANES * (size_t)device];
-}
-
-/* Makes every ring or leaves no ring. A non-null rt->rings[0] tells of a complete set. */
-static filch_status make_rings(filch_runtime *rt)
-{
-    for (size_t i = 0; i < ring_count(rt); ++i) {
-        size_t device = i < rt->pool.count ? i : (i - rt->pool.count) / FL_COPY_LANES;
-        if (i < rt->pool.count || rt->pool.devices[device].backend->trace != NULL) {
-            rt->rings[i] =
-                fl_trace_ring_new(&rt->core.memory, (uint64_t)rt->core.settings.trace_events);
-            if (rt->rings[i] == NULL) {
-                free_rings(rt);
-                return FILCH_OUT_OF_MEMORY;
-            }
-        }
-    }
-    rt->logbook = fl_job_trace_new(&rt->core, (uint64_t)rt->core.settings.trace_events);
-    if (rt->logbook == NULL) {
-        free_rings(rt);
-        return FILCH_OUT_OF_MEMORY;
-    }
-    return FILCH_OK;
-}
-
-static void stop_trace(filch_runtime *rt)
-{
-    fl_store_release(&rt->jobs.logbook, NULL);
-    for (uint32_t i = 0; i < rt->sched.count; ++i) {
-        const fl_backend *backend = rt->pool.devices[i].backend;
-        fl_store_release(&rt->sched.workers[i].call.trace, NULL);
-        if (backend->trace != NULL) {
-            backend->trace->stop(&rt->pool.devices[i]);
-        }
-    }
-}
-
-static filch_status start_trace(filch_runtime *rt)
-{
-    filch_status status = rt->rings[0] == NULL ? make_rings(rt) : FILCH_OK;
-    for (uint32_t i = 0; i < rt->sched.count && status == FILCH_OK; ++i) {
-        fl_device *device = &rt->pool.devices[i];
-        fl_trace_ring **copies = copy_rings(rt, i);
-        if (device->backend->trace != NULL) {
-            status = device->backend->trace->start(device, &rt->core.memory, copies);
-        }
-    }
-    if (status != FILCH_OK) {
-        stop_trace(rt);
-        return status;
-    }
-    for (uint32_t i = 0; i < rt->sched.count; ++i) {
-        fl_store_release(&rt->sched.workers[i].call.trace, rt->rings[i]);
-    }
-    fl_store_release(&rt->jobs.logbook, rt->logbook);
-    return FILCH_OK;
-}
-
-/* Stops or resumes writing to the copies' rings; call with true before reading, with false after
- * reading. */
-static void hold_copies(filch_runtime *rt, bool begins)
-{
-    fl_mutex_lock(&rt->core.lock); /* no trace starts while the lock is held */
-    for (uint32_t i = 0; i < rt->sched.count; ++i) {
-        const fl_backend *backend = rt->pool.devices[i].backend;
-        if (backend->trace != NULL && backend->trace->hold != NULL) {
-            backend->trace->hold(&rt->pool.devices[i], begins);
-        }
-    }
-    fl_mutex_unlock(&rt->core.lock);
-}
-
 /* Returns whether a device computes in memory of its own; simulated devices only pretend. */
 static bool has_memories(const fl_pool *pool)
 {
@@ -327,17 +234,18 @@ static filch_status build(filch_runtime *rt, const filch_runtime_desc *config, f
     if (status != FILCH_OK) {
         goto pool;
     }
-    rt->rings = fl_alloc_zeroed(&core->memory, ring_count(rt) * sizeof *rt->rings);
-    if (rt->rings == NULL) {
-        status = refuse(error, FILCH_OUT_OF_MEMORY, "no memory for the trace");
+    status = fl_tracing_init(rt);
+    if (status != FILCH_OK) {
+        refuse(error, status, "no memory for the trace");
         goto memories;
     }
     status = fl_sched_init(&rt->sched, core, &rt->pool, &sched, error);
     if (status != FILCH_OK) {
         goto rings;
     }
-    if (config->trace == 1 || core->settings.trace == 1) {
-        status = start_trace(rt);
+    bool is_traced = core->settings.trace == 1 || core->settings.report[0] != '\0';
+    if (config->trace == 1 || is_traced) {
+        status = fl_tracing_start(rt);
         if (status != FILCH_OK) {
             refuse(error, status, "no memory for the trace");
             goto sched;
@@ -346,9 +254,8 @@ static filch_status build(filch_runtime *rt, const filch_runtime_desc *config, f
     return FILCH_OK;
 sched:
     fl_sched_fini(&rt->sched);
-    free_rings(rt);
 rings:
-    fl_free(&core->memory, rt->rings, ring_count(rt) * sizeof *rt->rings);
+    fl_tracing_fini(rt);
 memories:
     close_memories(rt);
 pool:
@@ -421,6 +328,7 @@ filch_status filch_runtime_create(const filch_runtime_desc *given, filch_error *
     filch_status status = wrong != NULL ? refuse(error, FILCH_INVALID_ARGUMENT, wrong)
                                         : check_config(config, runtime, error);
     status = status == FILCH_OK ? read_settings(config, &log, &settings, error) : status;
+    status = status == FILCH_OK ? fl_tracing_check(&settings, error) : status;
     status =
         status == FILCH_OK ? choose_memory(config, &settings, &allocator, &memory, error) : status;
     if (status != FILCH_OK) {
@@ -467,7 +375,8 @@ static void tear_down(filch_runtime *rt)
 {
     fl_core *core = &rt->core;
     keep_speeds(rt);
-    stop_trace(rt); /* detach the rings before the lanes making copies go */
+    fl_tracing_keep_report(rt);
+    fl_tracing_stop(rt); /* detach the rings before the lanes making copies go */
     fl_clock_advance(&core->clock,
                      FL_TIME_NEVER - 1); /* virtual clock: end every operation under way */
     fl_sched_fini(&rt->sched);
@@ -494,8 +403,7 @@ static void tear_down(filch_runtime *rt)
         object = next;
     }
     fl_jobs_fini(core);
-    free_rings(rt);
-    fl_free(&core->memory, rt->rings, ring_count(rt) * sizeof *rt->rings);
+    fl_tracing_fini(rt);
     close_memories(rt);
     fl_pool_close(&rt->pool, &core->memory);
     fl_store_fini(&rt->store);
@@ -517,8 +425,7 @@ static filch_status check_outside(filch_runtime *rt, const char *call)
     return FILCH_OK;
 }
 
-/* Returns whether no job runs. Waits for jobs still leaving after publishing their results. */
-static bool is_idle(filch_runtime *rt)
+bool fl_runtime_is_idle(filch_runtime *rt)
 {
     fl_core *core = &rt->core;
     bool is_busy = false;
@@ -581,7 +488,7 @@ filch_status filch_runtime_destroy(filch_runtime *rt)
     if (status != FILCH_OK) {
         return status;
     }
-    if (!is_idle(rt)) {
+    if (!fl_runtime_is_idle(rt)) {
         char what[160] = "";
         bool is_pending = fl_pending_describe(&rt->sched, what, sizeof what);
         return fl_core_fail(
@@ -665,90 +572,6 @@ filch_status filch_runtime_usage(filch_runtime *rt, filch_usage *usage)
     usage->tasks_live = fl_jobs_tasks(&rt->core);
     usage->task_bytes = fl_load_relaxed(&rt->store.bytes);
     return FILCH_OK;
-}
-
-filch_status filch_trace_start(filch_runtime *rt)
-{
-    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
-    if (status != FILCH_OK) {
-        return status;
-    }
-    fl_mutex_lock(&rt->core.lock);
-    status = start_trace(rt);
-    fl_mutex_unlock(&rt->core.lock);
-    return status == FILCH_OK ? FILCH_OK
-                              : fl_core_fail(&rt->core, status, "filch_trace_start", NULL,
-                                             "no memory for the trace");
-}
-
-filch_status filch_trace_stop(filch_runtime *rt)
-{
-    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
-    if (status == FILCH_OK) {
-        stop_trace(rt);
-    }
-    return status;
-}
-
-/* Returns the budget of the device's own memory in bytes; 0: no own memory, or no limit. */
-static uint64_t budget_of(const filch_runtime *rt, const fl_device *device)
-{
-    bool is_own = rt->places.count > 1 && device->place != 0;
-    uint64_t budget = is_own ? rt->places.at[device->place].budget : 0;
-    return budget < INT64_MAX ? budget : 0;
-}
-
-/* Callback of fl_trace_write: writes the devices with the scheduler's scores and budgets, then the
- * structure of jobs. */
-static void put_outline(FILE *file, fl_core *core)
-{
-    const filch_runtime *rt = (const filch_runtime *)(const void *)core;
-    for (uint32_t i = 0; i < rt->sched.count; ++i) {
-        const fl_device *device = &rt->pool.devices[i];
-        double score = rt->sched.scores[i];
-        fprintf(file, "%s{\"name\":\"", i != 0 ? "," : ",\"devices\":[");
-        fl_trace_put_text(file, device->info.name);
-        fprintf(file, "\",\"score\":%.17g,\"memory\":%llu}", isfinite(score) ? score : 0,
-                (unsigned long long)budget_of(rt, device));
-    }
-    fprintf(file, "]");
-    fl_structure_trace_write(file, rt->logbook);
-}
-
-filch_status filch_trace_write(filch_runtime *rt, const char *path)
-{
-    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
-    if (status != FILCH_OK) {
-        return status;
-    }
-    fl_core *core = &rt->core;
-    filch_status wrong = path == NULL           ? FILCH_INVALID_ARGUMENT
-                         : rt->rings[0] == NULL ? FILCH_WRONG_STATE
-                         : !is_idle(rt)         ? FILCH_BUSY
-                                                : FILCH_OK;
-    if (wrong != FILCH_OK) {
-        return fl_core_fail(core, wrong, "filch_trace_write", NULL, "%s",
-                            path == NULL           ? "the path is null"
-                            : rt->rings[0] == NULL ? "nothing was ever recorded"
-                                                   : "a job runs");
-    }
-    size_t bytes = rt->sched.count * sizeof(fl_trace_lane);
-    fl_trace_lane *lanes = fl_alloc(&core->memory, bytes);
-    if (lanes == NULL) {
-        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_trace_write", NULL, "no memory");
-    }
-    for (uint32_t i = 0; i < rt->sched.count; ++i) {
-        fl_trace_ring **copies = copy_rings(rt, i);
-        lanes[i] = (fl_trace_lane){.device = rt->pool.devices[i].info.name, .ring = rt->rings[i]};
-        for (uint32_t k = 0; k < FL_COPY_LANES; ++k) {
-            lanes[i].copies[k] = copies[k];
-        }
-    }
-    hold_copies(rt, true);
-    status = fl_trace_write(path, lanes, rt->sched.count, rt->logbook->jobs, core, put_outline);
-    hold_copies(rt, false);
-    fl_free(&core->memory, lanes, bytes);
-    return status;
 }
 
 /* --- Devices --- */

@@ -27,6 +27,9 @@ struct filch_runtime {
     struct fl_job_trace *logbook; /* Trace of jobs; null until tracing starts. */
 };
 
+/* Returns whether no job runs. Waits for jobs still leaving after publishing their results. */
+bool fl_runtime_is_idle(filch_runtime *rt);
+
 /* Saves the speeds of this run; statuses as filch_runtime_save_speeds. Any thread (speeds.c). */
 filch_status fl_speeds_save(filch_runtime *rt, filch_error *error);
 

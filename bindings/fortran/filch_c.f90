@@ -1372,6 +1372,19 @@ module filch_c
       integer(c_int32_t), value :: count
       integer(c_int) :: answer
     end function
+    function filch_report_print(job, graph, file) bind(c) result(answer)
+      import
+      type(c_ptr), value :: job
+      type(c_ptr), value :: graph
+      type(c_ptr), value :: file
+      integer(c_int) :: answer
+    end function
+    function filch_report_write(runtime, path) bind(c) result(answer)
+      import
+      type(c_ptr), value :: runtime
+      character(kind=c_char), intent(in), optional :: path(*)
+      integer(c_int) :: answer
+    end function
     function filch_codelet_speed(codelet, device, speed) bind(c) result(answer)
       import
       type(c_ptr), value :: codelet

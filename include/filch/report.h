@@ -8,6 +8,8 @@
 #ifndef FILCH_REPORT_H
 #define FILCH_REPORT_H
 
+#include <stdio.h>
+
 #include "filch/graph.h"
 #include "filch/job.h"
 
@@ -195,6 +197,46 @@ typedef struct filch_report {
  */
 FILCH_API filch_status filch_job_report(filch_job *job, filch_graph *graph, filch_report *report,
                                         filch_losses *devices, uint32_t count);
+
+/**
+ * Writes a job's report as text: status and time, the lower bounds, a table of the parts of every
+ * device's time in per cent, refused thefts, and in words what to change first.
+ *
+ * @param job   the job of a graph or a batch.
+ * @param graph as for filch_job_report(); may be null.
+ * @param file  an open stream of the caller's, e.g. stdout; the caller checks the stream's errors.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p file); otherwise as filch_job_report(). On
+ *         failure nothing is written.
+ *
+ * Thread safety: any thread; the stream is locked call by call. Blocking: writes to the stream;
+ * with a graph, as filch_job_report(). Since 0.1.
+ */
+FILCH_API filch_status filch_report_print(filch_job *job, filch_graph *graph, FILE *file);
+
+/**
+ * Writes a report of the recorded jobs as one HTML file for a browser: timeline of the devices,
+ * breakdown of the time by device, thefts, copies between memories, critical path, codelets, and in
+ * words what to change first. The page holds the data as JSON, and loads nothing else. The setting
+ * FILCH_REPORT writes an equal file at the end of a runtime, and records from the start.
+ *
+ * The page has the events that a trace has (trace.h): start one with filch_trace_start(). Figures
+ * of the newest jobs (at most 1,024) appear one by one; sums cover every job that ended while the
+ * trace recorded. filch keeps the dependencies of graphs destroyed meanwhile, the newest first, as
+ * far as room for 8 numbers an event and device reaches.
+ *
+ * filch treats the file as filch_trace_write() does.
+ *
+ * @param runtime the runtime.
+ * @param path    the file, in a folder where the caller may make files.
+ * @return FILCH_OK; FILCH_BUSY (a job runs); FILCH_IO (@p path is refused, or could not be written:
+ *         the error names the path, and has errno in native_code); FILCH_WRONG_STATE (nothing was
+ *         ever recorded); FILCH_INVALID_ARGUMENT (null @p path); FILCH_OUT_OF_MEMORY;
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread, with no submission in progress, and no graph being created, added to
+ * or destroyed. Blocking: writes a file. Since 0.1.
+ */
+FILCH_API filch_status filch_report_write(filch_runtime *runtime, const char *path);
 
 #ifdef __cplusplus
 }

@@ -44,22 +44,23 @@ FILCH_API filch_status filch_trace_stop(filch_runtime *runtime);
  * the beginning of the first job, or of an earlier work item or copy. Jobs that ended while
  * recording stand in the row "jobs", from the time of submission, or from the time when awaited
  * jobs let the job run, to the job's end. A job's arguments are a number, named also by the job's
- * work items, and the graph's number or the number of a batch's items. Copies have separate rows by
- * device and direction: "in" from the host, "out" to the host, "peer" from a second device's
- * memory, "inner" within a memory. A copy's arguments are the bytes, the second device and the
- * rate. Copies still under way are left out. A pending task (pending.h) has its function's time as
- * a work item, and an asynchronous event of category "pending" from the function's return to the
- * end.
+ * work items, and the graph's number or the number of a batch's items. Work items of tasks with a
+ * label, and jobs whose submission has a label, have the label as an argument; 65,535 different
+ * labels are kept in each ring. Copies have separate rows by device and direction: "in" from the
+ * host, "out" to the host, "peer" from a second device's memory, "inner" within a memory. A copy's
+ * arguments are the bytes, the second device and the rate. Copies still under way are left out. A
+ * pending task (pending.h) has its function's time as a work item, and an asynchronous event of
+ * category "pending" from the function's return to the end.
  *
  * "otherData" holds:
  *
  * - the number of events overwritten by newer events, and of copies that could not be recorded;
  * - the devices' scores and memory limits;
- * - the shapes of the handles used by recorded jobs;
+ * - the shapes and labels of the handles used by recorded jobs;
  * - for every batch, the parts of handles used by the batch's items;
- * - for every closed graph that has run, by the graph's number: a list a task of the tasks'
- *   successors, by position in the graph; and where the graph's jobs were recorded, a list a task
- *   of the task's accesses: handle, tile and ::filch_access_mode.
+ * - for every closed graph that has run, by the graph's number: the graph's label; a list a task
+ *   of the tasks' successors, by position in the graph; and where the graph's jobs were recorded, a
+ *   list a task of the task's accesses: handle, tile and ::filch_access_mode.
  *
  * Accesses of graphs with more tasks than the rings hold are left out, and so are accesses to a
  * handle with partitions.

@@ -64,7 +64,9 @@
     X(speeds, "FILCH_SPEEDS", TEXT, "", 0, 0, "",                                                  \
       "File that keeps measured speeds for later runs; empty or off: none.")                       \
     X(bind, "FILCH_BIND", CHOICE, "cores", FILCH_BIND_CORES, 0, "cores none",                      \
-      "What workers' threads are bound to: their device's cores, or none in particular.")
+      "What workers' threads are bound to: their device's cores, or none in particular.")          \
+    X(report, "FILCH_REPORT", TEXT, "", 0, 0, "",                                                  \
+      "File .html for a report of all jobs, written at the runtime's end; empty: none.")
 
 #define FL_SETTING_FIELD_TEXT(field) char field[FL_SETTING_TEXT];
 #define FL_SETTING_FIELD_INTEGER(field) int64_t field;

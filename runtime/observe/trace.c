@@ -18,6 +18,7 @@ fl_trace_ring *fl_trace_ring_new(const fl_memory *memory, uint64_t capacity)
         ring->capacity = capacity;
         ring->next = 0;
         ring->missed = 0;
+        fl_name_set_init(&ring->labels, memory, UINT16_MAX);
     }
     return ring;
 }
@@ -25,6 +26,7 @@ fl_trace_ring *fl_trace_ring_new(const fl_memory *memory, uint64_t capacity)
 void fl_trace_ring_free(const fl_memory *memory, fl_trace_ring *ring)
 {
     if (ring != NULL) {
+        fl_name_set_fini(&ring->labels);
         fl_free(memory, ring, ring->bytes);
     }
 }
@@ -60,18 +62,13 @@ void fl_trace_put_text(FILE *file, const char *text)
             fputs("\\ufffd", file); /* U+FFFD, the replacement character */
         } else if (*at == '"' || *at == '\\') {
             fprintf(file, "\\%c", *at);
-        } else if (*at < 0x20) {
+        } else if (*at < 0x20 || *at == '<') { /* "<" could end a script element */
             fprintf(file, "\\u%04x", *at);
         } else {
             fwrite(at, 1, bytes, file);
         }
         at += bytes != 0 ? bytes : 1;
     }
-}
-
-static bool is_copy(uint32_t kind)
-{
-    return kind >= FL_TRACE_IN;
 }
 
 static const char *kind_name(uint32_t kind)
@@ -87,14 +84,20 @@ static const char *kind_name(uint32_t kind)
  * jobs. */
 static uint32_t row_of(uint32_t lane, uint32_t kind, uint32_t count)
 {
-    return kind == FL_TRACE_JOB ? count * (1 + COPY_KINDS)
-           : is_copy(kind)      ? count + lane * COPY_KINDS + (kind - FL_TRACE_IN)
-                                : lane;
+    return kind == FL_TRACE_JOB  ? count * (1 + COPY_KINDS)
+           : kind >= FL_TRACE_IN ? count + lane * COPY_KINDS + (kind - FL_TRACE_IN)
+                                 : lane;
 }
 
-static void put_args(FILE *file, const fl_trace_event *event, const fl_trace_lane *lanes)
+static void put_args(FILE *file, const fl_trace_event *event, const char *label,
+                     const fl_trace_lane *lanes)
 {
-    if (is_copy(event->kind)) {
+    if (label != NULL) {
+        fprintf(file, "\"label\":\"");
+        fl_trace_put_text(file, label);
+        fprintf(file, "\",");
+    }
+    if (fl_trace_is_copy(event)) {
         uint64_t ns = event->end - event->start;
         fprintf(file, "\"bytes\":%llu,\"other\":\"", (unsigned long long)event->first);
         fl_trace_put_text(file,
@@ -130,14 +133,14 @@ static void put_pending(FILE *file, const fl_trace_event *event, const fl_trace_
                 (unsigned long long)event->first);
         fl_trace_put_text(file, event->name);
         fprintf(file, "\",\"ts\":%.3f,\"args\":{", at > origin ? (double)(at - origin) / 1e3 : 0.0);
-        put_args(file, event, lanes);
+        put_args(file, event, NULL, lanes);
         fprintf(file, "}}");
     }
 }
 
 /* Writes an event. The part before the origin is cut off: devices had no work yet. */
-static void put_event(FILE *file, const fl_trace_event *event, uint32_t row,
-                      const fl_trace_lane *lanes, uint64_t origin)
+static void put_event(FILE *file, const fl_trace_ring *ring, const fl_trace_event *event,
+                      uint32_t row, const fl_trace_lane *lanes, uint64_t origin)
 {
     const char *kind = kind_name(event->kind);
     bool has_name = event->kind == FL_TRACE_TILE || event->kind == FL_TRACE_JOB;
@@ -150,25 +153,12 @@ static void put_event(FILE *file, const fl_trace_event *event, uint32_t row,
         return;
     }
     fprintf(file, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"cat\":\"%s\",\"name\":\"", row,
-            is_copy(event->kind) ? "copy" : kind);
+            fl_trace_is_copy(event) ? "copy" : kind);
     fl_trace_put_text(file, has_name ? event->name : kind);
     fprintf(file, "\",\"ts\":%.3f,\"dur\":%.3f,\"args\":{", (double)(start - origin) / 1e3,
             (double)(event->end - start) / 1e3);
-    put_args(file, event, lanes);
+    put_args(file, event, fl_trace_label_of(ring, event), lanes);
     fprintf(file, "}}");
-}
-
-static uint64_t first_of(const fl_trace_ring *ring)
-{
-    return ring->next > ring->capacity ? ring->next - ring->capacity : 0;
-}
-
-/* Rings of a device; ring_of returns a ring by number, or null for a ring not made. */
-#define RINGS (1 + FL_TRACE_COPY_RINGS)
-
-static const fl_trace_ring *ring_of(const fl_trace_lane *lane, uint32_t number)
-{
-    return number == 0 ? lane->ring : lane->copies[number - 1];
 }
 
 static void put_row(FILE *file, uint32_t row, uint32_t order, const char *device, const char *what)
@@ -189,27 +179,29 @@ static void put_lane(FILE *file, const fl_trace_lane *lanes, uint32_t lane, uint
                      uint64_t origin)
 {
     uint32_t seen = 1u << FL_TRACE_TILE;
-    for (uint32_t i = 0; i < RINGS; ++i) {
-        const fl_trace_ring *ring = ring_of(&lanes[lane], i);
-        for (uint64_t e = ring != NULL ? first_of(ring) : 0; ring != NULL && e < ring->next; ++e) {
-            seen |= 1u << ring->events[e % ring->capacity].kind;
+    for (uint32_t i = 0; i < FL_TRACE_RINGS; ++i) {
+        const fl_trace_ring *ring = fl_trace_ring_of(&lanes[lane], i);
+        for (uint64_t e = ring != NULL ? fl_trace_first(ring) : 0; ring != NULL && e < ring->next;
+             ++e) {
+            seen |= 1u << fl_trace_at(ring, e)->kind;
         }
     }
     for (uint32_t kind = 0; kind < FL_TRACE_KINDS; ++kind) {
-        if ((seen >> kind & 1) != 0 && (kind == FL_TRACE_TILE || is_copy(kind))) {
+        if ((seen >> kind & 1) != 0 && (kind == FL_TRACE_TILE || kind >= FL_TRACE_IN)) {
             char what[16] = "";
-            if (is_copy(kind)) {
+            if (kind >= FL_TRACE_IN) {
                 snprintf(what, sizeof what, " %s", kind_name(kind));
             }
             put_row(file, row_of(lane, kind, count), 1 + lane * FL_TRACE_KINDS + kind,
                     lanes[lane].device, what);
         }
     }
-    for (uint32_t i = 0; i < RINGS; ++i) {
-        const fl_trace_ring *ring = ring_of(&lanes[lane], i);
-        for (uint64_t e = ring != NULL ? first_of(ring) : 0; ring != NULL && e < ring->next; ++e) {
-            const fl_trace_event *event = &ring->events[e % ring->capacity];
-            put_event(file, event, row_of(lane, event->kind, count), lanes, origin);
+    for (uint32_t i = 0; i < FL_TRACE_RINGS; ++i) {
+        const fl_trace_ring *ring = fl_trace_ring_of(&lanes[lane], i);
+        for (uint64_t e = ring != NULL ? fl_trace_first(ring) : 0; ring != NULL && e < ring->next;
+             ++e) {
+            const fl_trace_event *event = fl_trace_at(ring, e);
+            put_event(file, ring, event, row_of(lane, event->kind, count), lanes, origin);
         }
     }
 }
@@ -223,8 +215,8 @@ static void put_jobs(FILE *file, const fl_trace_ring *jobs, const fl_trace_lane 
         return;
     }
     put_row(file, row, 0, "jobs", "");
-    for (uint64_t e = first_of(jobs); e < jobs->next; ++e) {
-        put_event(file, &jobs->events[e % jobs->capacity], row, lanes, origin);
+    for (uint64_t e = fl_trace_first(jobs); e < jobs->next; ++e) {
+        put_event(file, jobs, fl_trace_at(jobs, e), row, lanes, origin);
     }
 }
 
@@ -232,8 +224,9 @@ static void put_jobs(FILE *file, const fl_trace_ring *jobs, const fl_trace_lane 
  * only: waits may have begun long before the first work. */
 static uint64_t origin_in(const fl_trace_ring *ring, bool with_waits, uint64_t origin)
 {
-    for (uint64_t e = ring != NULL ? first_of(ring) : 0; ring != NULL && e < ring->next; ++e) {
-        const fl_trace_event *event = &ring->events[e % ring->capacity];
+    for (uint64_t e = ring != NULL ? fl_trace_first(ring) : 0; ring != NULL && e < ring->next;
+         ++e) {
+        const fl_trace_event *event = fl_trace_at(ring, e);
         bool is_counted =
             with_waits || (event->kind != FL_TRACE_WAIT && event->kind != FL_TRACE_THEFT);
         origin = is_counted && event->start < origin ? event->start : origin;
@@ -241,31 +234,30 @@ static uint64_t origin_in(const fl_trace_ring *ring, bool with_waits, uint64_t o
     return origin;
 }
 
-static uint64_t origin_of(const fl_trace_lane *lanes, uint32_t count, const fl_trace_ring *jobs)
+uint64_t fl_trace_origin(const fl_trace_lane *lanes, uint32_t count, const fl_trace_ring *jobs)
 {
     uint64_t origin = UINT64_MAX;
     for (int with_waits = 0; with_waits < 2 && origin == UINT64_MAX; ++with_waits) {
         origin = origin_in(jobs, false, origin);
-        for (uint32_t i = 0; i < count * RINGS; ++i) {
-            origin = origin_in(ring_of(&lanes[i / RINGS], i % RINGS), with_waits != 0, origin);
+        for (uint32_t i = 0; i < count * FL_TRACE_RINGS; ++i) {
+            origin = origin_in(fl_trace_ring_of(&lanes[i / FL_TRACE_RINGS], i % FL_TRACE_RINGS),
+                               with_waits != 0, origin);
         }
     }
     return origin;
 }
 
-/* Writes the numbers of events missing in the file: events overwritten in full rings, and copies
- * that were not recorded. */
-static void put_missing(FILE *file, const fl_trace_lane *lanes, uint32_t count,
-                        const fl_trace_ring *jobs)
+fl_trace_losses fl_trace_missing(const fl_trace_lane *lanes, uint32_t count,
+                                 const fl_trace_ring *jobs)
 {
-    uint64_t overwritten = jobs != NULL ? first_of(jobs) : 0, missed = 0;
-    for (uint32_t i = 0; i < count * RINGS; ++i) {
-        const fl_trace_ring *ring = ring_of(&lanes[i / RINGS], i % RINGS);
-        overwritten += ring != NULL ? first_of(ring) : 0;
-        missed += ring != NULL ? ring->missed : 0;
+    fl_trace_losses losses = {.overwritten = jobs != NULL ? fl_trace_first(jobs) : 0};
+    for (uint32_t i = 0; i < count * FL_TRACE_RINGS; ++i) {
+        const fl_trace_ring *ring =
+            fl_trace_ring_of(&lanes[i / FL_TRACE_RINGS], i % FL_TRACE_RINGS);
+        losses.overwritten += ring != NULL ? fl_trace_first(ring) : 0;
+        losses.missed += ring != NULL ? ring->missed : 0;
     }
-    fprintf(file, "\"otherData\":{\"events_overwritten\":%llu,\"copies_missed\":%llu",
-            (unsigned long long)overwritten, (unsigned long long)missed);
+    return losses;
 }
 
 static filch_status cannot_write(fl_core *core, const char *path, const fl_output *output)
@@ -288,9 +280,11 @@ filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32
         fl_output_abandon(&output);
         return cannot_write(core, path, &output);
     }
-    uint64_t origin = origin_of(lanes, count, jobs);
+    uint64_t origin = fl_trace_origin(lanes, count, jobs);
     fprintf(file, "{\"displayTimeUnit\":\"ms\",");
-    put_missing(file, lanes, count, jobs);
+    fl_trace_losses losses = fl_trace_missing(lanes, count, jobs);
+    fprintf(file, "\"otherData\":{\"events_overwritten\":%llu,\"copies_missed\":%llu",
+            (unsigned long long)losses.overwritten, (unsigned long long)losses.missed);
     if (put_more != NULL) {
         put_more(file, core);
     }

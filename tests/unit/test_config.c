@@ -21,7 +21,7 @@ static const char *const known[] = {
     "FILCH_SPIN_US",      "FILCH_LANES",       "FILCH_REPLAY",       "FILCH_NVRTC",
     "FILCH_CACHE_DIR",    "FILCH_CACHE_LIMIT", "FILCH_CUDA_CONTEXT", "FILCH_CUDA_SCHEDULE",
     "FILCH_MEMORY_LIMIT", "FILCH_MULTICAST",   "FILCH_ARENA",        "FILCH_STAGE_THREADS",
-    "FILCH_SPEEDS",       "FILCH_BIND",
+    "FILCH_SPEEDS",       "FILCH_BIND",        "FILCH_REPORT",
 };
 
 #define KNOWN (sizeof known / sizeof known[0])
@@ -76,6 +76,7 @@ static void assert_defaults(const fl_settings *settings)
     assert_string_equal(settings->speeds, "");
     assert_int_equal(settings->stage_threads, -1);
     assert_int_equal(settings->bind, FILCH_BIND_CORES);
+    assert_string_equal(settings->report, "");
 }
 
 static void rows_describe_every_setting(void **state)
@@ -157,9 +158,11 @@ static void the_environment_sets_every_field(void **state)
     (void)setenv("FILCH_MEMORY_LIMIT", "24G", 1);
     (void)setenv("FILCH_SPEEDS", "speeds.bin", 1);
     (void)setenv("FILCH_BIND", "none", 1);
+    (void)setenv("FILCH_REPORT", "report.html", 1);
     assert_int_equal(fl_settings_read(&settings, NULL, NULL), FILCH_OK);
     assert_string_equal(settings.speeds, "speeds.bin");
     assert_int_equal(settings.bind, FILCH_BIND_NONE);
+    assert_string_equal(settings.report, "report.html");
     assert_string_equal(settings.devices, "host:2,cuda:1");
     assert_int_equal(settings.policy, FILCH_POLICY_STATIC);
     assert_int_equal(settings.drive, FILCH_DRIVE_POLL);

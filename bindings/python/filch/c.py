@@ -1440,6 +1440,15 @@ FUNCTIONS = {
         _c.POINTER(filch_losses),
         _c.c_uint32,
     ]),
+    "filch_report_print": (_c.c_int, [
+        _c.c_void_p,
+        _c.c_void_p,
+        _c.c_void_p,
+    ]),
+    "filch_report_write": (_c.c_int, [
+        _c.c_void_p,
+        _c.c_char_p,
+    ]),
     "filch_codelet_speed": (_c.c_int, [
         _c.c_void_p,
         _c.c_uint32,

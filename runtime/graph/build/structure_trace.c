@@ -75,7 +75,13 @@ static bool is_known(const fl_job_trace *logbook, const filch_graph *graph, uint
 static void put_graph(FILE *file, const fl_job_trace *logbook, const filch_graph *graph)
 {
     uint32_t count = fl_load_relaxed(&graph->task_count); /* sealed: the count is constant */
-    fprintf(file, "{\"graph\":%u,\"successors\":[", graph->number);
+    fprintf(file, "{\"graph\":%u,", graph->number);
+    if (graph->label[0] != '\0') {
+        fprintf(file, "\"label\":\"");
+        fl_trace_put_text(file, graph->label);
+        fprintf(file, "\",");
+    }
+    fprintf(file, "\"successors\":[");
     for (uint32_t i = 0; i < count; ++i) {
         outline out = {file, i != 0 ? ",[" : "["};
         const char *first = out.before;
@@ -119,6 +125,11 @@ static void put_data(FILE *file, const fl_log_data *data)
         put_cuts(file, "col_cuts", data->col_starts, data->tiles_across);
     } else {
         fprintf(file, ",\"tile_cols\":%" PRIu64, data->tile_cols);
+    }
+    if (data->label[0] != '\0') {
+        fprintf(file, ",\"label\":\"");
+        fl_trace_put_text(file, data->label);
+        fprintf(file, "\"");
     }
     fprintf(file, ",\"managed\":%s,\"on_device\":%s,\"resident\":%u}",
             data->is_managed ? "true" : "false", data->is_on_device ? "true" : "false",

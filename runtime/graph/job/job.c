@@ -454,7 +454,7 @@ static void complete(filch_job *job)
     fl_mutex_lock(&core->lock);
     fl_job_trace *logbook = fl_job_trace_of(core);
     if (FL_UNLIKELY(logbook != NULL)) {
-        fl_job_trace_ended(logbook, job);
+        fl_job_trace_ended(logbook, job, result);
     }
     size_t count = fl_job_use_count(job);
     bool is_kept = job->kept != 0; /* read before the run that ended the job can drop its keep */

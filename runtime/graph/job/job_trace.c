@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "graph/build/structure_note.h"
 #include "graph/job/batch.h"
+#include "graph/job/job_figures.h"
 #include "memory/tiles/tiles.h"
 
 fl_job_trace *fl_job_trace_new(fl_core *core, uint64_t capacity)
@@ -16,7 +18,7 @@ fl_job_trace *fl_job_trace_new(fl_core *core, uint64_t capacity)
     logbook->most = capacity;
     logbook->most_tasks = capacity * core->scheduler->device_count;
     logbook->jobs = fl_trace_ring_new(&core->memory, capacity);
-    if (logbook->jobs == NULL) {
+    if (logbook->jobs == NULL || !fl_job_figures_init(&logbook->figures, core)) {
         fl_job_trace_free(logbook);
         return NULL;
     }
@@ -43,6 +45,11 @@ void fl_job_trace_free(fl_job_trace *logbook)
         fl_log_batch *at = &logbook->batches[i];
         fl_free(memory, at->accesses, at->access_count * sizeof *at->accesses);
     }
+    for (size_t i = 0; i < logbook->graph_count; ++i) {
+        fl_structure_free(memory, &logbook->graphs[i]);
+    }
+    fl_free(memory, logbook->graphs, logbook->graph_capacity * sizeof *logbook->graphs);
+    fl_job_figures_fini(&logbook->figures, logbook->core);
     fl_free(memory, logbook->data, logbook->data_capacity * sizeof *logbook->data);
     fl_free(memory, logbook->batches, logbook->batch_capacity * sizeof *logbook->batches);
     fl_trace_ring_free(memory, logbook->jobs);
@@ -101,6 +108,7 @@ static void note_data(fl_job_trace *logbook, filch_data *data)
         .is_managed = data->is_managed,
         .is_on_device = data->home != 0,
     };
+    memcpy(made->label, data->label, sizeof made->label);
     if (!copy_starts(memory, data->row_starts, data->tiles_down, &made->row_starts)) {
         return;
     }
@@ -163,25 +171,109 @@ void fl_job_trace_begins(fl_job_trace *logbook, filch_job *job)
     fl_mutex_unlock(&core->lock);
 }
 
-void fl_job_trace_ended(fl_job_trace *logbook, const filch_job *job)
+/* --- Graphs --- */
+
+/* Drops the structures with positions first to last - 1. The caller holds core->lock. */
+static void drop_graphs(fl_job_trace *logbook, size_t first, size_t last)
+{
+    for (size_t i = first; i < last; ++i) {
+        logbook->graph_words -= logbook->graphs[i].tasks + logbook->graphs[i].edges;
+        fl_structure_free(&logbook->core->memory, &logbook->graphs[i]);
+    }
+    if (last != first) {
+        memmove(logbook->graphs + first, logbook->graphs + last,
+                (logbook->graph_count - last) * sizeof *logbook->graphs);
+        logbook->graph_count -= last - first;
+    }
+}
+
+static void drop_noted(fl_job_trace *logbook, uint32_t number)
+{
+    for (size_t i = 0; i < logbook->graph_count; ++i) {
+        if (logbook->graphs[i].number == number) {
+            drop_graphs(logbook, i, i + 1);
+            return;
+        }
+    }
+}
+
+void fl_job_trace_graph(fl_job_trace *logbook, filch_graph *graph)
+{
+    fl_core *core = logbook->core;
+    fl_log_graph made;
+    if (graph->kind != FILCH_GRAPH_CLOSED || graph->state != FL_GRAPH_SEALED ||
+        !fl_structure_note(graph, &made)) {
+        return;
+    }
+    uint64_t words = made.tasks + made.edges, most = 8 * logbook->most_tasks;
+    fl_mutex_lock(&core->lock);
+    if (graph->is_noted) {
+        drop_noted(logbook, graph->number);
+    }
+    size_t old = 0;
+    for (uint64_t held = logbook->graph_words; old < logbook->graph_count && held + words > most;) {
+        held -= logbook->graphs[old].tasks + logbook->graphs[old].edges;
+        ++old;
+    }
+    drop_graphs(logbook, 0, old);
+    graph->is_noted =
+        words <= most &&
+        fl_array_reserve(&core->memory, &logbook->graphs, &logbook->graph_capacity,
+                         logbook->graph_count + 1, sizeof *logbook->graphs) == FILCH_OK;
+    if (graph->is_noted) {
+        logbook->graphs[logbook->graph_count++] = made;
+        logbook->graph_words += words;
+    } else {
+        fl_structure_free(&core->memory, &made);
+    }
+    fl_mutex_unlock(&core->lock);
+}
+
+void fl_job_trace_graphs(fl_job_trace *logbook)
+{
+    fl_core *core = logbook->core;
+    filch_graph **all = NULL;
+    size_t count = 0, capacity = 0;
+    fl_mutex_lock(&core->lock);
+    for (fl_object *object = core->objects; object != NULL; object = object->next) {
+        if (fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_GRAPH &&
+            fl_array_reserve(&core->memory, &all, &capacity, count + 1, sizeof *all) == FILCH_OK) {
+            all[count++] = (filch_graph *)(void *)object;
+        }
+    }
+    fl_mutex_unlock(&core->lock);
+    while (count > 0) { /* the newest graphs are first in the list of objects */
+        fl_job_trace_graph(logbook, all[--count]);
+    }
+    fl_free(&core->memory, all, capacity * sizeof *all);
+}
+
+void fl_job_trace_ended(fl_job_trace *logbook, filch_job *job, filch_status result)
 {
     /* Relaxed, both loads: the thread ending the job has seen the job's beginning. */
     uint64_t start = fl_load_relaxed(&job->started);
     if (job->broadcast == NULL && !job->has_begun) {
         return;
     }
-    fl_trace_event event = {.start = start < job->finished ? start : job->finished,
-                            .end = job->finished,
-                            .name = "broadcast",
+    fl_log_job made = {.number = job->sequence,
+                       .start = start < job->finished ? start : job->finished,
+                       .end = job->finished,
+                       .name = "broadcast"};
+    fl_trace_event event = {.start = made.start,
+                            .end = made.end,
                             .first = job->sequence,
-                            .kind = FL_TRACE_JOB};
+                            .kind = FL_TRACE_JOB,
+                            .label = fl_trace_label(logbook->jobs, job->label)};
     if (job->batch != NULL) {
-        event.name = fl_batch_codelet(job->batch)->name;
+        made.name = fl_batch_codelet(job->batch)->name;
         event.last = fl_batch_items(job->batch);
         event.is_chunk = 1;
     } else if (job->graph != NULL) {
-        event.name = "graph";
-        event.last = job->graph->number;
+        made.name = "graph";
+        made.graph = event.last = job->graph->number;
     }
+    event.name = made.name;
     fl_trace_add(logbook->jobs, event);
+    memcpy(made.label, job->label, sizeof made.label);
+    fl_job_figures_note(&logbook->figures, job, &made, result);
 }

@@ -15,6 +15,7 @@ typedef struct fl_log_data {
     uint32_t tiles_down, tiles_across;
     uint32_t resident; /* number of a managed handle's tiles in some device's memory */
     bool is_managed, is_on_device;
+    char label[64];
 } fl_log_data;
 
 /* A batch of every item, not a rest. */
@@ -31,9 +32,42 @@ typedef struct fl_log_access {
     uint64_t offset, scale, before, after;
 } fl_log_access;
 
+/* Figures of a job that is over, except for the devices' figures. */
+typedef struct fl_log_job {
+    uint64_t number, start, end;
+    const char *name; /* codelet of a batch, "graph" or "broadcast" */
+    uint64_t graph;   /* number of the graph; 0: no graph */
+    char label[64];
+    filch_report report; /* path_ns of a graph is 0: fl_log_graph has the path */
+    filch_job_info info;
+} fl_log_job;
+
+/* Structure of a closed graph. Successors of the task
+ * with order i: list[begin[i]] up to, but not including, list[begin[i + 1]]. */
+typedef struct fl_log_graph {
+    uint32_t number, tasks;
+    uint32_t *begin, *list;
+    size_t edges;
+    double path_ns; /* of filch_report */
+    char label[64];
+} fl_log_graph;
+
+/* Figures of the newest jobs; and sums over every job, as the element behind the last. */
+typedef struct fl_job_figures {
+    size_t room;   /* most jobs */
+    uint64_t next; /* jobs ever noted */
+    fl_log_job *jobs;
+    filch_losses *losses;      /* an element a job and device */
+    filch_device_stats *stats; /* likewise */
+} fl_job_figures;
+
 typedef struct fl_job_trace {
     fl_core *core;
     fl_trace_ring *jobs;
+    fl_job_figures figures;
+    fl_log_graph *graphs;
+    size_t graph_count, graph_capacity;
+    uint64_t graph_words; /* numbers held in the graphs' arrays: at most 8 * most_tasks */
     /* Maximum number of batches, and of handles. */
     uint64_t most;
     /* Maximum number of a graph's tasks with accesses in the trace. */
@@ -52,7 +86,12 @@ void fl_job_trace_free(fl_job_trace *logbook);
 /* Notes a job that is about to begin. Takes core->lock. */
 void fl_job_trace_begins(fl_job_trace *logbook, filch_job *job);
 /* Notes a job that is over, with every field still valid. The caller holds core->lock. */
-void fl_job_trace_ended(fl_job_trace *logbook, const filch_job *job);
+void fl_job_trace_ended(fl_job_trace *logbook, filch_job *job, filch_status result);
+/* Keeps the structure of a graph, if the graph is closed and sealed; replaces what an earlier call
+ * kept. The oldest structures make room. Takes graph->lock and core->lock. */
+void fl_job_trace_graph(fl_job_trace *logbook, filch_graph *graph);
+/* Keeps the structures of all graphs. No thread builds, seals or destroys a graph meanwhile. */
+void fl_job_trace_graphs(fl_job_trace *logbook);
 
 /* Returns the trace of jobs while a trace is recorded, else null. */
 static inline fl_job_trace *fl_job_trace_of(const fl_core *core)

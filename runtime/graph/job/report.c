@@ -6,8 +6,11 @@
 #include "filch/report.h"
 #include "graph/build/path.h"
 #include "graph/job/job.h"
+#include "observe/advice.h"
+#include "observe/losses.h"
 
 #define CALL "filch_job_report"
+#define PRINT "filch_report_print"
 /* Size of the report in the first version; later versions append, to filch_losses alone or to both
  * structures. */
 #define LEAST_SIZE (offsetof(filch_report, total) + offsetof(filch_losses, refused_dear))
@@ -74,4 +77,70 @@ filch_status filch_job_report(filch_job *job, filch_graph *graph, filch_report *
     now.size = report->size;
     memcpy(report, &now, known);
     return FILCH_OK;
+}
+
+/* --- As text --- */
+
+static void put_heading(FILE *file, const filch_job *job, const filch_report *report)
+{
+    double wall = (double)report->wall_ns / 1e6;
+    fprintf(file, "job %llu%s%s: %s, %.6g ms on %u devices, of which %u did work\n",
+            (unsigned long long)job->sequence, job->label[0] != '\0' ? " " : "", job->label,
+            filch_status_name(report->status), wall, report->device_count, report->measured_count);
+    fprintf(file, "all work at the best speeds seen: %.6g ms; ", (double)report->area_ns / 1e6);
+    if (report->path_ns != 0) {
+        fprintf(file, "longest path: %.6g ms; ", (double)report->path_ns / 1e6);
+    }
+    fprintf(file, "%.1f %% of the larger bound reached\n\n", 100 * report->efficiency);
+}
+
+static void put_advice(FILE *file, const filch_report *report, uint64_t items)
+{
+    fl_advice advice[FL_ADVICE_MOST];
+    uint32_t count = fl_advise(report, items, advice);
+    fprintf(file, "\nWhat to change first:\n");
+    for (uint32_t i = 0; i < count; ++i) {
+        fprintf(file, "%u. %s\n", i + 1, advice[i].text);
+    }
+}
+
+filch_status filch_report_print(filch_job *job, filch_graph *graph, FILE *file)
+{
+    filch_report report = FILCH_REPORT_INIT;
+    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_core *core = job->object.core;
+    const fl_memory *memory = &core->memory;
+    size_t devices = core->scheduler->device_count, rows = devices + 1;
+    if (file == NULL) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, PRINT, job->label, "the stream is null");
+    }
+    filch_losses *losses = fl_alloc(memory, devices * sizeof *losses);
+    filch_device_stats *stats = fl_alloc(memory, devices * sizeof *stats);
+    fl_loss_row *table = fl_alloc(memory, rows * sizeof *table);
+    if (losses == NULL || stats == NULL || table == NULL) {
+        status = fl_core_fail(core, FILCH_OUT_OF_MEMORY, PRINT, job->label, "no memory");
+    } else {
+        status = filch_job_report(job, graph, &report, losses, (uint32_t)devices);
+    }
+    if (status == FILCH_OK) {
+        filch_job_info info = FILCH_JOB_INFO_INIT;
+        uint64_t items = 0;
+        core->scheduler->job_stats(core->scheduler, job, &info, stats, sizeof *stats,
+                                   (uint32_t)devices);
+        for (size_t d = 0; d < devices; ++d) {
+            table[d] = (fl_loss_row){core->places->devices[d].info.name, losses[d]};
+            items += stats[d].tiles;
+        }
+        table[devices] = (fl_loss_row){"all", report.total};
+        put_heading(file, job, &report);
+        fl_losses_print(file, table, rows, 1);
+        put_advice(file, &report, items);
+    }
+    fl_free(memory, table, rows * sizeof *table);
+    fl_free(memory, stats, devices * sizeof *stats);
+    fl_free(memory, losses, devices * sizeof *losses);
+    return status;
 }

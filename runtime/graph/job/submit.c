@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/job/job.h"
+#include "graph/job/job_trace.h"
 
 /* Returns a task of the graph by its public name, or null. */
 static fl_task *find_task(const filch_graph *graph, filch_task name)
@@ -234,6 +235,10 @@ void fl_graph_free(filch_graph *graph)
 {
     fl_core *core = graph->object.core;
     const fl_memory *memory = &core->memory;
+    fl_job_trace *logbook = fl_job_trace_of(core);
+    if (FL_UNLIKELY(logbook != NULL)) {
+        fl_job_trace_graph(logbook, graph);
+    }
     fl_infer_drop(graph);
     core->scheduler->graph_drop(core->scheduler, graph);
     if (graph->has_reserved) {

@@ -63,6 +63,7 @@ static void record(const fl_worker *w, const fl_item *item)
         event.first = item->task->order;
         event.last = item->task->graph->number;
         event.other = (uint32_t)w->now.job->sequence;
+        event.label = fl_trace_label(ring, item->task->label);
     } else {
         event.is_chunk = 1;
         event.other = (uint32_t)item->job->sequence;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "observe/losses.h"
 #include "sched/account/account.h"
 #include "sched/account/bound.h"
 #include "sched/account/rated.h"
@@ -138,35 +139,6 @@ static void fill(const fl_sched *sched, const filch_job *job, uint32_t d,
     losses->estimated_ns = losses->busy_ns > by.timed_ns ? losses->busy_ns - by.timed_ns : 0;
     losses->wall_ns =
         parts->starved + parts->held + parts->unshared + parts->tail + parts->own + parts->other;
-}
-
-static void add(filch_losses *sum, const filch_losses *losses)
-{
-    sum->wall_ns += losses->wall_ns;
-    sum->busy_ns += losses->busy_ns;
-    sum->dispatch_ns += losses->dispatch_ns;
-    sum->data_ns += losses->data_ns;
-    sum->spoiled_ns += losses->spoiled_ns;
-    sum->starved_ns += losses->starved_ns;
-    sum->held_ns += losses->held_ns;
-    sum->tail_ns += losses->tail_ns;
-    sum->other_ns += losses->other_ns;
-    sum->estimated_ns += losses->estimated_ns;
-    sum->refused_held += losses->refused_held;
-    sum->refused_empty += losses->refused_empty;
-    sum->refused_unable += losses->refused_unable;
-    sum->refused_raced += losses->refused_raced;
-    sum->refused_dear += losses->refused_dear;
-    sum->restarts += losses->restarts;
-    sum->restarts_won += losses->restarts_won;
-    sum->restarts_lost += losses->restarts_lost;
-    sum->restarts_refused += losses->restarts_refused;
-    sum->divided += losses->divided;
-    sum->pieces += losses->pieces;
-    sum->slow_ns += losses->slow_ns;
-    sum->unrated_ns += losses->unrated_ns;
-    sum->preempted_ns += losses->preempted_ns;
-    sum->unshared_ns += losses->unshared_ns;
 }
 
 /* --- Against the best speeds --- */
@@ -384,7 +356,7 @@ void fl_account_report(fl_scheduler *self, const filch_job *job, filch_report *r
         fill(sched, job, d, &parts, &losses);
         rate(&rates, d, &losses);
         fold(&losses, device_bytes);
-        add(&report->total, &losses);
+        fl_losses_add(&report->total, &losses);
         if (d < count) {
             memcpy((char *)devices + d * device_bytes, &losses, device_bytes);
         }

@@ -136,7 +136,7 @@ void fl_cuda_record_renew(fl_device *device, fl_cuda_record *record)
     fl_mutex_unlock(&record->lock);
 }
 
-static uint16_t kind_of(const fl_copy *copy)
+static uint8_t kind_of(const fl_copy *copy)
 {
     return copy->from_device == NULL                            ? FL_TRACE_IN
            : copy->to_device == NULL                            ? FL_TRACE_OUT

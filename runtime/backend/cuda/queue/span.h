@@ -26,7 +26,7 @@ typedef struct fl_cuda_span {
     uint64_t sequence, bytes;
     uint64_t epoch; /* epoch of the base when the copy was put on the lane */
     uint32_t other; /* index of the other device, or FL_TRACE_HOST */
-    uint16_t kind;
+    uint8_t kind;
 } fl_cuda_span;
 
 /* Spans of a copy lane, under the lane's lock. */

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recording: the rings of a runtime, the start and end of recording, and the files written from the
+ * rings. */
+#include "tracing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/output.h"
+#include "filch/report.h"
+#include "graph/build/structure_trace.h"
+#include "graph/job/job_figures.h"
+#include "observe/page.h"
+
+_Static_assert(FL_TRACE_COPY_RINGS == FL_COPY_LANES, "a ring for each lane");
+
+/* Number of the runtime's rings: the length of rt->rings. */
+static size_t ring_count(const filch_runtime *rt)
+{
+    return (1 + FL_COPY_LANES) * rt->pool.count;
+}
+
+static void free_rings(filch_runtime *rt)
+{
+    for (size_t i = 0; i < ring_count(rt); ++i) {
+        fl_trace_ring_free(&rt->core.memory, rt->rings[i]);
+        rt->rings[i] = NULL;
+    }
+    fl_job_trace_free(rt->logbook);
+    rt->logbook = NULL;
+}
+
+static fl_trace_ring **copy_rings(const filch_runtime *rt, uint32_t device)
+{
+    return &rt->rings[rt->pool.count + FL_COPY_LANES * (size_t)device];
+}
+
+/* Makes every ring or leaves no ring. A non-null rt->rings[0] tells of a complete set. */
+static filch_status make_rings(filch_runtime *rt)
+{
+    for (size_t i = 0; i < ring_count(rt); ++i) {
+        size_t device = i < rt->pool.count ? i : (i - rt->pool.count) / FL_COPY_LANES;
+        if (i < rt->pool.count || rt->pool.devices[device].backend->trace != NULL) {
+            rt->rings[i] =
+                fl_trace_ring_new(&rt->core.memory, (uint64_t)rt->core.settings.trace_events);
+            if (rt->rings[i] == NULL) {
+                free_rings(rt);
+                return FILCH_OUT_OF_MEMORY;
+            }
+        }
+    }
+    rt->logbook = fl_job_trace_new(&rt->core, (uint64_t)rt->core.settings.trace_events);
+    if (rt->logbook == NULL) {
+        free_rings(rt);
+        return FILCH_OUT_OF_MEMORY;
+    }
+    return FILCH_OK;
+}
+
+filch_status fl_tracing_init(filch_runtime *rt)
+{
+    rt->rings = fl_alloc_zeroed(&rt->core.memory, ring_count(rt) * sizeof *rt->rings);
+    return rt->rings != NULL ? FILCH_OK : FILCH_OUT_OF_MEMORY;
+}
+
+void fl_tracing_fini(filch_runtime *rt)
+{
+    free_rings(rt);
+    fl_free(&rt->core.memory, rt->rings, ring_count(rt) * sizeof *rt->rings);
+}
+
+void fl_tracing_stop(filch_runtime *rt)
+{
+    fl_store_release(&rt->jobs.logbook, NULL);
+    for (uint32_t i = 0; i < rt->sched.count; ++i) {
+        const fl_backend *backend = rt->pool.devices[i].backend;
+        fl_store_release(&rt->sched.workers[i].call.trace, NULL);
+        if (backend->trace != NULL) {
+            backend->trace->stop(&rt->pool.devices[i]);
+        }
+    }
+}
+
+filch_status fl_tracing_start(filch_runtime *rt)
+{
+    filch_status status = rt->rings[0] == NULL ? make_rings(rt) : FILCH_OK;
+    for (uint32_t i = 0; i < rt->sched.count && status == FILCH_OK; ++i) {
+        fl_device *device = &rt->pool.devices[i];
+        fl_trace_ring **copies = copy_rings(rt, i);
+        if (device->backend->trace != NULL) {
+            status = device->backend->trace->start(device, &rt->core.memory, copies);
+        }
+    }
+    if (status != FILCH_OK) {
+        fl_tracing_stop(rt);
+        return status;
+    }
+    for (uint32_t i = 0; i < rt->sched.count; ++i) {
+        fl_store_release(&rt->sched.workers[i].call.trace, rt->rings[i]);
+    }
+    fl_store_release(&rt->jobs.logbook, rt->logbook);
+    return FILCH_OK;
+}
+
+/* Stops or resumes writing to the copies' rings; call with true before reading, with false after
+ * reading. */
+static void hold_copies(filch_runtime *rt, bool begins)
+{
+    fl_mutex_lock(&rt->core.lock); /* no trace starts while the lock is held */
+    for (uint32_t i = 0; i < rt->sched.count; ++i) {
+        const fl_backend *backend = rt->pool.devices[i].backend;
+        if (backend->trace != NULL && backend->trace->hold != NULL) {
+            backend->trace->hold(&rt->pool.devices[i], begins);
+        }
+    }
+    fl_mutex_unlock(&rt->core.lock);
+}
+
+filch_status filch_trace_start(filch_runtime *rt)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_mutex_lock(&rt->core.lock);
+    status = fl_tracing_start(rt);
+    fl_mutex_unlock(&rt->core.lock);
+    return status == FILCH_OK ? FILCH_OK
+                              : fl_core_fail(&rt->core, status, "filch_trace_start", NULL,
+                                             "no memory for the trace");
+}
+
+filch_status filch_trace_stop(filch_runtime *rt)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    if (status == FILCH_OK) {
+        fl_tracing_stop(rt);
+    }
+    return status;
+}
+
+/* Returns the budget of the device's own memory in bytes; 0: no own memory, or no limit. */
+static uint64_t budget_of(const filch_runtime *rt, const fl_device *device)
+{
+    bool is_own = rt->places.count > 1 && device->place != 0;
+    uint64_t budget = is_own ? rt->places.at[device->place].budget : 0;
+    return budget < INT64_MAX ? budget : 0;
+}
+
+/* Callback of fl_trace_write: writes the devices with the scheduler's scores and budgets, then the
+ * structure of jobs. */
+static void put_outline(FILE *file, fl_core *core)
+{
+    const filch_runtime *rt = (const filch_runtime *)(const void *)core;
+    for (uint32_t i = 0; i < rt->sched.count; ++i) {
+        const fl_device *device = &rt->pool.devices[i];
+        double score = rt->sched.scores[i];
+        fprintf(file, "%s{\"name\":\"", i != 0 ? "," : ",\"devices\":[");
+        fl_trace_put_text(file, device->info.name);
+        fprintf(file, "\",\"score\":%.17g,\"memory\":%llu}", isfinite(score) ? score : 0,
+                (unsigned long long)budget_of(rt, device));
+    }
+    fprintf(file, "]");
+    fl_structure_trace_write(file, rt->logbook);
+}
+
+/* Checks that the rings can be read now; records the failure under the call's name. */
+static filch_status check_readable(filch_runtime *rt, const char *path, const char *call)
+{
+    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    status = path == NULL              ? FILCH_INVALID_ARGUMENT
+             : rt->rings[0] == NULL    ? FILCH_WRONG_STATE
+             : !fl_runtime_is_idle(rt) ? FILCH_BUSY
+                                       : FILCH_OK;
+    return status == FILCH_OK ? FILCH_OK
+                              : fl_core_fail(&rt->core, status, call, NULL, "%s",
+                                             path == NULL           ? "the path is null"
+                                             : rt->rings[0] == NULL ? "nothing was ever recorded"
+                                                                    : "a job runs");
+}
+
+/* Returns the devices and their rings, to be freed by drop_lanes, with copies held back. Null: no
+ * memory, recorded under the call's name. */
+static fl_trace_lane *take_lanes(filch_runtime *rt, const char *call)
+{
+    fl_trace_lane *lanes = fl_alloc(&rt->core.memory, rt->sched.count * sizeof *lanes);
+    if (lanes == NULL) {
+        fl_core_fail(&rt->core, FILCH_OUT_OF_MEMORY, call, NULL, "no memory");
+        return NULL;
+    }
+    for (uint32_t i = 0; i < rt->sched.count; ++i) {
+        fl_trace_ring **copies = copy_rings(rt, i);
+        lanes[i] = (fl_trace_lane){.device = rt->pool.devices[i].info.name, .ring = rt->rings[i]};
+        for (uint32_t k = 0; k < FL_COPY_LANES; ++k) {
+            lanes[i].copies[k] = copies[k];
+        }
+    }
+    hold_copies(rt, true);
+    return lanes;
+}
+
+static void drop_lanes(filch_runtime *rt, fl_trace_lane *lanes)
+{
+    hold_copies(rt, false);
+    fl_free(&rt->core.memory, lanes, rt->sched.count * sizeof *lanes);
+}
+
+filch_status filch_trace_write(filch_runtime *rt, const char *path)
+{
+    static const char call[] = "filch_trace_write";
+    filch_status status = check_readable(rt, path, call);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_trace_lane *lanes = take_lanes(rt, call);
+    if (lanes == NULL) {
+        return FILCH_OUT_OF_MEMORY;
+    }
+    status =
+        fl_trace_write(path, lanes, rt->sched.count, rt->logbook->jobs, &rt->core, put_outline);
+    drop_lanes(rt, lanes);
+    return status;
+}
+
+/* --- Reports --- */
+
+/* Callback of fl_page_put. */
+static void put_figures(FILE *file, fl_core *core, uint64_t origin)
+{
+    static const char *const backends[] = {"", "host", "cuda", "sim"};
+    const filch_runtime *rt = (const filch_runtime *)(const void *)core;
+    for (uint32_t i = 0; i < rt->sched.count; ++i) {
+        const fl_device *device = &rt->pool.devices[i];
+        double score = rt->sched.scores[i];
+        fprintf(file, "%s{\"name\":\"", i != 0 ? ",\n" : ",\n\"devices\":[\n");
+        fl_trace_put_text(file, device->info.name);
+        fprintf(file, "\",\"model\":\"");
+        fl_trace_put_text(file, device->info.model);
+        fprintf(file, "\",\"backend\":\"%s\",\"team\":%u,\"score\":%.17g,\"memory\":%llu}",
+                backends[device->info.backend], (unsigned)device->info.team,
+                isfinite(score) ? score : 0, (unsigned long long)budget_of(rt, device));
+    }
+    fprintf(file, "]");
+    fl_job_figures_write(file, rt->logbook, origin);
+}
+
+filch_status fl_tracing_page(filch_runtime *rt, const char *path,
+                             void (*put_more)(FILE *file, const void *user), const void *user)
+{
+    static const char call[] = "filch_report_write";
+    filch_status status = check_readable(rt, path, call);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_trace_lane *lanes = take_lanes(rt, call);
+    if (lanes == NULL) {
+        return FILCH_OUT_OF_MEMORY;
+    }
+    fl_job_trace_graphs(rt->logbook);
+    const fl_page page = {.core = &rt->core,
+                          .lanes = lanes,
+                          .count = rt->sched.count,
+                          .jobs = rt->logbook->jobs,
+                          .put_figures = put_figures,
+                          .put_more = put_more,
+                          .user = user};
+    status = fl_page_write(path, &page, call);
+    drop_lanes(rt, lanes);
+    return status;
+}
+
+filch_status filch_report_write(filch_runtime *rt, const char *path)
+{
+    return fl_tracing_page(rt, path, NULL, NULL);
+}
+
+/* --- Setting FILCH_REPORT --- */
+
+#define SUFFIX ".html"
+
+filch_status fl_tracing_check(const fl_settings *settings, filch_error *error)
+{
+    const char *path = settings->report;
+    fl_fault fault = {
+        .status = FILCH_PARSE, .call = "filch_runtime_create", .label = "FILCH_REPORT"};
+    size_t length = strlen(path), suffix = strlen(SUFFIX);
+    fl_output output;
+    char why[FL_OUTPUT_WHY];
+    if (length == 0) {
+        return FILCH_OK;
+    }
+    if (length <= suffix || strcmp(path + length - suffix, SUFFIX) != 0) {
+        return fl_error_fill(error, fault,
+                             "FILCH_REPORT is \"%s\"; allowed is the path of a file " SUFFIX, path);
+    }
+    if (!fl_output_can(&output, path)) {
+        fault.status = FILCH_IO;
+        fault.native_code = output.code;
+        return fl_error_fill(error, fault, "FILCH_REPORT is \"%s\", which cannot be written: %s",
+                             path, fl_output_why(&output, why));
+    }
+    return FILCH_OK;
+}
+
+void fl_tracing_keep_report(filch_runtime *rt)
+{
+    const char *path = rt->core.settings.report;
+    filch_error error = FILCH_ERROR_INIT;
+    if (path[0] != '\0' && filch_report_write(rt, path) != FILCH_OK) {
+        (void)fl_error_fetch(&rt->core.errors, &error);
+        fl_log_write(&rt->core.log, FILCH_LOG_WARNING, "the report is not written: %s", error.text);
+    }
+}
