@@ -9,7 +9,6 @@
 #include "offload/startup.h"
 #include "problems/tiles.h"
 #include "report/json_out.h"
-#include "report/loss_table.h"
 #include "report/report.h"
 #include "report/show.h"
 #include "support/fail.h"
@@ -18,6 +17,7 @@
 #include "support/timing.h"
 
 #include "base/hash.h"
+#include "observe/losses.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -180,7 +180,7 @@ static void add_device_stats(run *r)
         device->bytes_peer += stats->bytes_peer;
         device->evicted += stats->evicted;
         device->bytes_evicted += stats->bytes_evicted;
-        bench_losses_add(&device->losses, &r->session.losses[d]);
+        fl_losses_add(&device->losses, &r->session.losses[d]);
         /* Kernels wait for copies on the device, where nobody sees for how long. */
         if ((stats->bytes_in | stats->bytes_out | stats->bytes_peer) != 0)
             device->transfer_s = NAN;
@@ -385,11 +385,12 @@ static filch_status run_last(run *r, filch_error *error)
         status = w->check_begin(r->state, &rebuild, error);
     if (status == FILCH_OK && rebuild)
         status = bench_session_rebuild(&r->session, error);
-    if (status == FILCH_OK && o->trace && (status = filch_trace_start(runtime)) != FILCH_OK)
-        status = bench_runtime_failed(runtime, status, "--trace", error);
+    bool records = o->trace || o->report;
+    if (status == FILCH_OK && records && (status = filch_trace_start(runtime)) != FILCH_OK)
+        status = bench_runtime_failed(runtime, status, o->trace ? "--trace" : "--report", error);
     if (status == FILCH_OK)
         status = bench_session_run(&r->session, &seconds, error);
-    if (o->trace)
+    if (records)
         (void)filch_trace_stop(runtime); /* what the check does is no part of the run */
     if (status == FILCH_OK && o->check) {
         status = w->check(r->state, &r->result.residual, error);
@@ -411,7 +412,7 @@ static filch_status finish(run *r, filch_error *error)
 {
     const bench_options *o = r->options;
     filch_status status = FILCH_OK;
-    if (o->check || o->trace || o->image)
+    if (o->check || o->trace || o->report || o->image)
         status = run_last(r, error);
     filch_status agrees = FILCH_OK;
     for (size_t k = 0; k < r->versus_count && status == FILCH_OK && agrees == FILCH_OK; k++)
@@ -429,7 +430,7 @@ static filch_status finish(run *r, filch_error *error)
     if (status == FILCH_OK && o->json)
         status = bench_json_write(o->json, &r->result, error);
     if (status == FILCH_OK && o->report)
-        status = bench_report_write(o->report, &r->result, error);
+        status = bench_report_write(o->report, r->session.built.runtime, &r->result, error);
     return status == FILCH_OK ? agrees : status;
 }
 

@@ -2,9 +2,10 @@
 #define _GNU_SOURCE
 #include "measure/session.h"
 
-#include "report/loss_table.h"
 #include "support/fail.h"
 #include "support/timing.h"
+
+#include "observe/losses.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -270,7 +271,7 @@ static filch_status add_losses(bench_session *s, filch_job *job)
     s->area_s += (double)report.area_ns * 1e-9;
     s->path_s += (double)report.path_ns * 1e-9;
     for (uint32_t d = 0; d < s->devices; d++)
-        bench_losses_add(&s->losses[d], &s->loss_part[d]);
+        fl_losses_add(&s->losses[d], &s->loss_part[d]);
     return FILCH_OK;
 }
 

@@ -268,7 +268,7 @@ static json_t *withdraw_json(const bench_withdraw *withdraw)
     return object;
 }
 
-static json_t *result_json(const bench_result *result)
+json_t *bench_result_json(const bench_result *result)
 {
     json_t *object = json_object();
     put(&object, "workload", json_string(result->workload));
@@ -340,7 +340,7 @@ filch_status bench_json_put(const char *path, const json_t *document, filch_erro
 
 filch_status bench_json_write(const char *path, const bench_result *result, filch_error *error)
 {
-    json_t *document = result_json(result);
+    json_t *document = bench_result_json(result);
     if (!document)
         return bench_fail(error, FILCH_OUT_OF_MEMORY, path, 0, "no memory for the result");
     filch_status status = bench_json_put(path, document, error);

@@ -140,6 +140,8 @@ bool bench_result_init(bench_result *result, size_t devices, size_t repeat, size
 bool bench_result_derive(bench_result *result);
 void bench_result_free(bench_result *result);
 
+/* The document, the caller's. Null: no memory. */
+json_t *bench_result_json(const bench_result *result);
 /* Writes any document, which stays the caller's; as bench_json_write. */
 filch_status bench_json_put(const char *path, const json_t *document, filch_error *error);
 

@@ -3,73 +3,16 @@
 
 #include "support/table.h"
 
+#include "observe/losses.h"
+
 #include <math.h>
-#include <stddef.h>
-#include <string.h>
-
-static const bench_loss_part parts[BENCH_LOSS_PARTS] = {
-    {"busy_s", "busy", offsetof(filch_losses, busy_ns)},
-    {"slow_s", "slow", offsetof(filch_losses, slow_ns)},
-    {"dispatch_s", "dispatch", offsetof(filch_losses, dispatch_ns)},
-    {"data_s", "data", offsetof(filch_losses, data_ns)},
-    {"spoiled_s", "spoiled", offsetof(filch_losses, spoiled_ns)},
-    {"preempted_s", "preempted", offsetof(filch_losses, preempted_ns)},
-    {"starved_s", "starved", offsetof(filch_losses, starved_ns)},
-    {"unshared_s", "unshared", offsetof(filch_losses, unshared_ns)},
-    {"held_s", "held off", offsetof(filch_losses, held_ns)},
-    {"tail_s", "tail", offsetof(filch_losses, tail_ns)},
-    {"other_s", "other jobs", offsetof(filch_losses, other_ns)},
-};
-
-static const struct {
-    const char *key;
-    const char *title;
-    size_t offset;
-} refusals[] = {
-    {"refused_held", "refused: held", offsetof(filch_losses, refused_held)},
-    {"refused_empty", "empty", offsetof(filch_losses, refused_empty)},
-    {"refused_unable", "unable", offsetof(filch_losses, refused_unable)},
-    {"refused_raced", "raced", offsetof(filch_losses, refused_raced)},
-    {"refused_dear", "dear", offsetof(filch_losses, refused_dear)},
-};
-
-#define REFUSALS (sizeof refusals / sizeof *refusals)
-
-const bench_loss_part *bench_loss_parts(void)
-{
-    return parts;
-}
-
-static uint64_t value_at(const filch_losses *losses, size_t offset)
-{
-    uint64_t value;
-    memcpy(&value, (const char *)losses + offset, sizeof value);
-    return value;
-}
-
-double bench_loss_share(const filch_losses *losses, const bench_loss_part *part)
-{
-    return losses->wall_ns != 0 ? (double)value_at(losses, part->offset) / (double)losses->wall_ns
-                                : 0;
-}
-
-/* They consist of such counts. */
-void bench_losses_add(filch_losses *sum, const filch_losses *losses)
-{
-    uint64_t a[sizeof *sum / sizeof(uint64_t)], b[sizeof *sum / sizeof(uint64_t)];
-    _Static_assert(sizeof a == sizeof *sum, "counts and nothing else");
-    memcpy(a, sum, sizeof a);
-    memcpy(b, losses, sizeof b);
-    for (size_t k = 0; k < sizeof a / sizeof *a; k++)
-        a[k] += b[k];
-    memcpy(sum, a, sizeof a);
-}
+#include <stdlib.h>
 
 filch_losses bench_losses_total(const bench_result *r)
 {
     filch_losses total = {0};
     for (size_t d = 0; d < r->device_count; d++)
-        bench_losses_add(&total, &r->devices[d].losses);
+        fl_losses_add(&total, &r->devices[d].losses);
     return total;
 }
 
@@ -86,16 +29,6 @@ double bench_loss_efficiency(const bench_loss_result *losses)
 
 /* --- Text --- */
 
-static void rows(bench_table *table, const char *name, const filch_losses *losses, size_t runs)
-{
-    bench_table_cell(table, "%s", name);
-    for (size_t k = 0; k < BENCH_LOSS_PARTS; k++)
-        bench_table_cell(table, "%.2f", 100 * bench_loss_share(losses, &parts[k]));
-    for (size_t k = 0; k < REFUSALS; k++)
-        bench_table_cell(table, "%.1f",
-                         (double)value_at(losses, refusals[k].offset) / (double)runs);
-}
-
 bool bench_losses_show(FILE *out, const bench_result *r)
 {
     const bench_loss_result *of = &r->losses;
@@ -109,25 +42,22 @@ bool bench_losses_show(FILE *out, const bench_result *r)
             "No run ends before all work is done at the best speeds seen, %s, nor before its\n"
             "longest path, %s: of that the runs reached %.1f %%.\n",
             area, of->path_s > 0 ? path : "not known", 100 * bench_loss_efficiency(of));
-    bench_table table = {0};
-    bench_table_column(&table, true, "device");
-    for (size_t k = 0; k < BENCH_LOSS_PARTS; k++)
-        bench_table_column(&table, false, parts[k].title);
-    for (size_t k = 0; k < REFUSALS; k++)
-        bench_table_column(&table, false, refusals[k].title);
+    fl_loss_row *rows = calloc(r->device_count + 1, sizeof *rows);
+    if (!rows)
+        return false;
     for (size_t d = 0; d < r->device_count; d++)
-        rows(&table, r->devices[d].name, &r->devices[d].losses, of->runs);
+        rows[d] = (fl_loss_row){r->devices[d].name, r->devices[d].losses};
     filch_losses total = bench_losses_total(r);
-    rows(&table, "all", &total, of->runs);
-    bool printed = bench_table_print(&table, out);
-    bench_table_free(&table);
+    rows[r->device_count] = (fl_loss_row){"all", total};
+    fl_losses_print(out, rows, r->device_count + 1, (double)of->runs);
+    free(rows);
     if (total.unrated_ns != 0)
         fprintf(
             out,
             "Of busy %.2f points are of tasks that declare no work, or too few to know how fast\n"
             "they can be: these are taken to have run as fast as they could.\n",
             100 * (double)total.unrated_ns / (double)total.wall_ns);
-    return printed;
+    return !ferror(out);
 }
 
 /* --- JSON --- */
@@ -149,15 +79,20 @@ static json_t *number(double value)
 
 json_t *bench_losses_json(const filch_losses *losses)
 {
+    size_t count;
+    const fl_loss_field *parts = fl_loss_parts(), *refusals = fl_loss_refusals(&count);
     json_t *object = json_object();
     put(&object, "wall_s", number((double)losses->wall_ns * 1e-9));
-    for (size_t k = 0; k < BENCH_LOSS_PARTS; k++)
-        put(&object, parts[k].key, number((double)value_at(losses, parts[k].offset) * 1e-9));
+    for (size_t k = 0; k < FL_LOSS_PARTS; k++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s_s", parts[k].name);
+        put(&object, key, number((double)fl_loss_value(losses, &parts[k]) * 1e-9));
+    }
     put(&object, "estimated_s", number((double)losses->estimated_ns * 1e-9));
     put(&object, "unrated_s", number((double)losses->unrated_ns * 1e-9));
-    for (size_t k = 0; k < REFUSALS; k++)
-        put(&object, refusals[k].key,
-            json_integer((json_int_t)value_at(losses, refusals[k].offset)));
+    for (size_t k = 0; k < count; k++)
+        put(&object, refusals[k].name,
+            json_integer((json_int_t)fl_loss_value(losses, &refusals[k])));
     return object;
 }
 

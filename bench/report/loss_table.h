@@ -9,23 +9,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* The parts of a device's time, in the order in which they are shown. */
-enum { BENCH_LOSS_PARTS = 11 };
-
-typedef struct bench_loss_part {
-    const char *key;   /* in JSON: with _s */
-    const char *title; /* in tables */
-    size_t offset;     /* of its nanoseconds in a filch_losses */
-} bench_loss_part;
-
-const bench_loss_part *bench_loss_parts(void);
-
-/* Of a device or of all; 0 where it was not there at all. */
-double bench_loss_share(const filch_losses *losses, const bench_loss_part *part);
 /* All devices together. */
 filch_losses bench_losses_total(const bench_result *result);
-/* sum += losses */
-void bench_losses_add(filch_losses *sum, const filch_losses *losses);
 
 /* Means of a run. */
 double bench_loss_bound_s(const bench_loss_result *losses);

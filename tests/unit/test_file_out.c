@@ -64,9 +64,16 @@ static bool has_text(const char *path, const char *wanted)
 static filch_status write_report(const char *path, filch_error *error)
 {
     bench_result result;
+    filch_runtime_desc desc = FILCH_RUNTIME_DESC_INIT;
+    filch_runtime *runtime = NULL;
+    desc.devices = "host:1";
+    desc.drive = FILCH_DRIVE_POLL;
+    desc.trace = 1;
+    assert_int_equal(filch_runtime_create(&desc, NULL, &runtime), FILCH_OK);
     assert_true(bench_result_init(&result, 1, 1, false));
-    filch_status status = bench_report_write(path, &result, error);
+    filch_status status = bench_report_write(path, runtime, &result, error);
     bench_result_free(&result);
+    assert_int_equal(filch_runtime_destroy(runtime), FILCH_OK);
     return status;
 }
 
