@@ -951,6 +951,11 @@ module filch_c
       character(kind=c_char), intent(in), optional :: text(*)
       integer(c_int) :: answer
     end function
+    function filch_call_finish(call) bind(c) result(answer)
+      import
+      type(filch_call), intent(in), optional :: call
+      integer(c_int) :: answer
+    end function
     function filch_data_create(runtime, desc, data) bind(c) result(answer)
       import
       type(c_ptr), value :: runtime

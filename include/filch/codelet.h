@@ -203,6 +203,27 @@ FILCH_API filch_status filch_codelet_create(filch_runtime *runtime, const filch_
  */
 FILCH_API filch_status filch_call_set_text(const filch_call *call, const char *text);
 
+/**
+ * Ends the rest of the running function's job as success: for a test of convergence that is a task,
+ * or a search that has found. Work of the job that has begun goes on to its end, the calling task
+ * and pending tasks (pending.h) included; work not yet begun is skipped, as after
+ * filch_job_cancel(). A few work items just being started by other workers may still run. Unless
+ * work fails, the job completes with FILCH_OK, and filch_job_info.skipped counts the work left out.
+ *
+ * The first of filch_job_cancel() and this call decides about the result; later calls change
+ * nothing. An open graph must still be closed, and refuses further tasks meanwhile. A batch may be
+ * resumed (filch_job_resume()). Contents of tiles whose writers were skipped: docs/concepts.md,
+ * "Finishing early". On a simulated device the call takes effect when the task's time begins.
+ *
+ * @param call the running call, of a task or of a chunk of a batch.
+ * @return FILCH_OK; FILCH_WRONG_STATE (not a call of a host function, not the innermost host
+ *         function running on the calling thread, or a codelet with ::FILCH_CODELET_RESTARTABLE);
+ *         FILCH_INVALID_ARGUMENT (null).
+ *
+ * Thread safety: the thread running the host function. Blocking: short locks. Since 0.1.
+ */
+FILCH_API filch_status filch_call_finish(const filch_call *call);
+
 #ifdef __cplusplus
 }
 #endif

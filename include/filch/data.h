@@ -35,8 +35,8 @@ typedef enum filch_data_flags {
      *
      * Without the flag the buffer holds the contents between jobs. A job copies in the tiles read
      * on a device, and written tiles are back in the buffer when the job is complete. After a
-     * failed or cancelled job, tiles written by a task of the job hold old, new or intermediate
-     * values.
+     * failed or cancelled job, and after a job finished early (filch_call_finish()), tiles written
+     * by a task of the job hold old, new or intermediate values.
      */
     FILCH_DATA_MANAGED = 1,
     /**
@@ -47,9 +47,9 @@ typedef enum filch_data_flags {
      * handle, or when a host device runs a task using the handle, and frees the buffer with the
      * handle. filch_data_view() tells the buffer's address.
      *
-     * Submitting a job counts the tiles to be written as written. If the job then fails or is
-     * cancelled, reading a tile left unwritten fails the reading task; where every device is the
-     * host's, the task reads undefined contents.
+     * Submitting a job counts the tiles to be written as written. If the job then fails, is
+     * cancelled or finishes early, reading a tile left unwritten fails the reading task; where
+     * every device is the host's, the task reads undefined contents.
      */
     FILCH_DATA_NO_BUFFER = 2,
     /**

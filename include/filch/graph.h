@@ -213,9 +213,9 @@ FILCH_API filch_status filch_graph_edge(filch_graph *graph, filch_task before, f
  * buffer at the first use in the job, and again after a write to an overlapping tile, even where
  * the device's memory holds the elements as part of a tile of a different tiling.
  *
- * Other jobs see a partitioning graph as a writer of the whole parent. After a failed or cancelled
- * job of the graph, tiles of the parent written by a task hold old, new or intermediate values,
- * managed or not.
+ * Other jobs see a partitioning graph as a writer of the whole parent. After a failed, cancelled
+ * or early finished job of the graph, tiles of the parent written by a task hold old, new or
+ * intermediate values, managed or not.
  *
  * @param graph  a closed graph not yet sealed, or a running open graph.
  * @param parent the handle.

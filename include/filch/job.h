@@ -122,7 +122,8 @@ typedef struct filch_job_info {
                                 far. */
     uint64_t done;         /**< Tasks or items run to success. */
     uint64_t failed;       /**< Tasks or items that failed. */
-    uint64_t skipped;      /**< Tasks or items not run because of a failure or a cancellation. */
+    uint64_t skipped;      /**< Tasks or items not run because of a failure or a cancellation, or
+                                because a task finished the job (filch_call_finish()). */
     double seconds;        /**< Time from the job's start (released by earlier jobs) to completion,
                                 or to now; virtual seconds on a virtual clock; 0 before the
                                 start. */
@@ -148,9 +149,9 @@ typedef struct filch_job_info {
  * @param job     the job.
  * @param seconds time limit, on a virtual clock in virtual seconds; negative: no limit.
  * @return the job's result: FILCH_OK; FILCH_TASK_FAILED (details: filch_job_error());
- *         FILCH_CANCELLED (work was left out, and nothing failed). Or: FILCH_TIMEOUT (the job goes
- *         on; also without a limit, on a virtual clock, when nothing can happen before another call
- *         of the host); FILCH_WRONG_STATE (the job contains the calling task, or cannot start
+ *         FILCH_CANCELLED (filch_job_cancel() left work out, and nothing failed). Or: FILCH_TIMEOUT
+ * (the job goes on; also without a limit, on a virtual clock, when nothing can happen before
+ * another call of the host); FILCH_WRONG_STATE (the job contains the calling task, or cannot start
  *         before the caller's job has ended, or is not complete and the caller is a callback or a
  *         simulated device's task); FILCH_OUT_OF_MEMORY (inside a task); FILCH_INVALID_ARGUMENT (@p
  *         seconds is not a number); FILCH_INVALID_HANDLE; FILCH_FORKED.

@@ -74,13 +74,14 @@ FILCH_API filch_status filch_call_pend(const filch_call *call, filch_pending *pe
 FILCH_API filch_status filch_pending_end(filch_pending pending, int code, const char *text);
 
 /**
- * Tells whether a pending task is still wanted. A cancelled job waits for its pending tasks:
+ * Tells whether a pending task is still wanted. A job that was cancelled, or finished early by
+ * filch_call_finish(), waits for its pending tasks:
  * whoever is to end a task can look here, stop the operation, and end the task.
  *
  * @param pending handle of the task.
  * @return FILCH_NOT_READY (the task has not ended, and its job goes on); FILCH_CANCELLED (the task
- *         has not ended, and its job was cancelled); FILCH_INVALID_HANDLE (no task, or the task has
- *         ended already); FILCH_FORKED.
+ *         has not ended, and its job was cancelled or finished early); FILCH_INVALID_HANDLE (no
+ * task, or the task has ended already); FILCH_FORKED.
  *
  * Thread safety: any thread. Wait-free. Since 0.1.
  */

@@ -44,7 +44,8 @@ FILCH_API filch_status filch_trace_stop(filch_runtime *runtime);
  * the beginning of the first job, or of an earlier work item or copy. Jobs that ended while
  * recording stand in the row "jobs", from the time of submission, or from the time when awaited
  * jobs let the job run, to the job's end. A job's arguments are a number, named also by the job's
- * work items, and the graph's number or the number of a batch's items. Work items of tasks with a
+ * work items, the graph's number or the number of a batch's items, and the number of tasks or items
+ * skipped, if any. Work items of tasks with a
  * label, and jobs whose submission has a label, have the label as an argument; 65,535 different
  * labels are kept in each ring. Copies have separate rows by device and direction: "in" from the
  * host, "out" to the host, "peer" from a second device's memory, "inner" within a memory. A copy's

@@ -116,6 +116,9 @@ static void put_args(FILE *file, const fl_trace_event *event, const char *label,
     } else if (event->kind == FL_TRACE_JOB) {
         fprintf(file, "\"job\":%u,\"%s\":%llu", (unsigned)event->first,
                 event->is_chunk ? "items" : "graph", (unsigned long long)event->last);
+        if (event->other != 0) {
+            fprintf(file, ",\"skipped\":%u", (unsigned)event->other);
+        }
     }
 }
 

@@ -34,7 +34,7 @@ typedef struct fl_trace_event {
                              theft: count of taken entries in first; copy: bytes in first; job:
                              number in first, graph's number or count of items in last */
     uint32_t other; /* work item: number of its job; theft: the victim; copy: the device at the far
-                       end, or FL_TRACE_HOST */
+                       end, or FL_TRACE_HOST; job: count of tasks or items skipped */
     uint8_t kind;
     uint8_t is_chunk; /* work item: a chunk of a batch; job: a batch */
     union {

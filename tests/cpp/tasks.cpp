@@ -37,6 +37,27 @@ void plus(filch::view<double> into, filch::view<const double> from) noexcept
     }
 }
 
+void test_finish(filch::runtime &runtime)
+{
+    std::vector<double> values(1, 0);
+    filch::data x = runtime.data(values);
+    filch::graph g = runtime.graph();
+    for (int i = 0; i < 10; ++i) {
+        g.add(
+            "until three",
+            [](filch::context context, filch::view<double> v) {
+                if (++v[0] == 3) {
+                    context.finish();
+                }
+            },
+            filch::readwrite(x));
+    }
+    filch::job job = g.submit();
+    job.wait();
+    CHECK(job.status() == FILCH_OK && job.info().skipped == 7);
+    CHECK(values[0] == 3);
+}
+
 void test_parameters(filch::runtime &runtime)
 {
     std::vector<double> values(12);
@@ -276,6 +297,7 @@ int main()
 {
     filch::runtime runtime("host:2");
     test_parameters(runtime);
+    test_finish(runtime);
     test_ranges(runtime);
     test_kernels(runtime);
     test_modes(runtime);

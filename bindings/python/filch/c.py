@@ -1149,6 +1149,9 @@ FUNCTIONS = {
         _c.POINTER(filch_call),
         _c.c_char_p,
     ]),
+    "filch_call_finish": (_c.c_int, [
+        _c.POINTER(filch_call),
+    ]),
     "filch_data_create": (_c.c_int, [
         _c.c_void_p,
         _c.POINTER(filch_data_desc),

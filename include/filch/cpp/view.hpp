@@ -16,7 +16,7 @@
 #include <span>
 #endif
 
-#include "filch/filch.h"
+#include "filch/cpp/error.hpp"
 
 namespace filch
 {
@@ -217,6 +217,17 @@ class context
     std::uint32_t team() const noexcept
     {
         return call_->team;
+    }
+
+    /**
+     * Ends the rest of the function's job as success, filch_call_finish(): what has begun ends, and
+     * what has not begun is skipped.
+     *
+     * @throws error WRONG_STATE: the call is not of the innermost function running on the thread.
+     */
+    void finish() const
+    {
+        detail::check(call_->runtime, filch_call_finish(call_), "filch_call_finish");
     }
 
     /** @return the call of the C interface, valid during the call. */

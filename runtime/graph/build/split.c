@@ -444,7 +444,7 @@ static filch_status check_state(const filch_graph *graph, const char *call)
                         : graph->state == FL_GRAPH_BUILDING ? "the open graph is not submitted"
                         : graph->state != FL_GRAPH_RUNNING  ? "the open graph is closed"
                         : fl_load_relaxed(&graph->job->cancelled) != 0
-                            ? "the open graph's job was cancelled"
+                            ? "the open graph's job was cancelled or finished early"
                             : NULL;
     return wrong == NULL ? FILCH_OK
                          : fl_core_fail(graph->object.core, FILCH_WRONG_STATE, call, graph->label,

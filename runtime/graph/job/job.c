@@ -414,8 +414,9 @@ static void leave(fl_queued_access *use, bool is_kept, filch_job **ready)
     }
 }
 
-/* Cleans up after an unsuccessful job. A new version makes the job's replicas worthless: evictions
- * need not keep them. Waits for evicted tiles on the way to the host's buffer. */
+/* Cleans up after a job that left work out or failed. A new version makes the job's replicas
+ * worthless: evictions need not keep them. Waits for evicted tiles on the way to the host's buffer.
+ */
 static void quiesce(filch_job *job)
 {
     fl_core *core = job->object.core;
@@ -438,9 +439,12 @@ static void complete(filch_job *job)
 {
     fl_core *core = job->object.core;
     fl_scheduler *scheduler = core->scheduler;
-    filch_status result = fl_load_relaxed(&job->failed) != 0     ? FILCH_TASK_FAILED
-                          : fl_load_relaxed(&job->left_out) != 0 ? FILCH_CANCELLED
-                                                                 : FILCH_OK;
+    /* Relaxed: a task that stopped the job has retired. */
+    bool is_whole = fl_load_relaxed(&job->failed) == 0 && fl_load_relaxed(&job->left_out) == 0;
+    bool is_finished = fl_load_relaxed(&job->cancelled) == FL_STOP_FINISHED;
+    filch_status result = fl_load_relaxed(&job->failed) != 0 ? FILCH_TASK_FAILED
+                          : is_whole || is_finished          ? FILCH_OK
+                                                             : FILCH_CANCELLED;
     job->finished = fl_clock_now(&core->clock);
     fl_broadcast *broadcast = job->broadcast;
     if (broadcast == NULL) {
@@ -448,7 +452,7 @@ static void complete(filch_job *job)
     }
 
     filch_job *ready = NULL;
-    if (result != FILCH_OK && broadcast == NULL && core->places->count > 1) {
+    if (!is_whole && broadcast == NULL && core->places->count > 1) {
         quiesce(job);
     }
     fl_mutex_lock(&core->lock);
@@ -583,11 +587,19 @@ static const char *failed_label(const filch_job *job, const fl_task *task)
     return task != NULL ? fl_task_name(task) : fl_batch_codelet(job->batch)->name;
 }
 
+/* Notes why the job starts nothing more, unless an earlier reason is there. */
+static void note_stop(filch_job *job, uint32_t why)
+{
+    uint32_t none = FL_STOP_NONE;
+    /* Relaxed: workers look before every work item, and a few more items may run. */
+    (void)fl_cas_relaxed(&job->cancelled, &none, why);
+}
+
 static void cancel_rest(filch_job *job)
 {
     if (job->on_failure == FILCH_FAILURE_CANCEL) {
         fl_scheduler *scheduler = job->object.core->scheduler;
-        fl_store_relaxed(&job->cancelled, 1);
+        note_stop(job, FL_STOP_CANCELLED);
         scheduler->job_cancelled(scheduler);
     }
 }
@@ -653,7 +665,7 @@ void fl_job_fail_start(filch_job *job, const filch_error *error)
                   "job '%s' waits for an event: %s", job->label, error->text);
     fl_store_release(&job->failed, 1); /* release: error is written first */
     fl_mutex_unlock(&job->lock);
-    fl_store_relaxed(&job->cancelled, 1);
+    note_stop(job, FL_STOP_CANCELLED);
 }
 
 void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi)
@@ -671,7 +683,7 @@ filch_graph *fl_jobs_cancel_all(fl_core *core)
     for (fl_object *object = core->objects; object != NULL; object = object->next) {
         uint32_t magic = fl_load_relaxed(&object->magic);
         if (magic == (uint32_t)FL_MAGIC_JOB) {
-            fl_store_relaxed(&((filch_job *)(void *)object)->cancelled, 1);
+            note_stop((filch_job *)(void *)object, FL_STOP_CANCELLED);
         } else if (magic == (uint32_t)FL_MAGIC_GRAPH) {
             filch_graph *graph = (filch_graph *)(void *)object;
             /* The graph's state is guarded by its own lock; the bias has the needed information.
@@ -765,20 +777,24 @@ filch_status filch_job_status(filch_job *job)
     return status != FILCH_OK ? status : (filch_status)fl_load_acquire(&job->result);
 }
 
+void fl_job_stop(filch_job *job, uint32_t why)
+{
+    fl_core *core = job->object.core;
+    filch_job *ready = NULL;
+    /* Jobs started below run no task: their start is published after the store. */
+    note_stop(job, why);
+    fl_mutex_lock(&core->lock);
+    forgo(core, job, &ready);
+    fl_mutex_unlock(&core->lock);
+    start_all(ready);
+    core->scheduler->job_cancelled(core->scheduler);
+}
+
 filch_status filch_job_cancel(filch_job *job)
 {
     filch_status status = fl_object_check(job, FL_MAGIC_JOB);
     if (status == FILCH_OK) {
-        fl_core *core = job->object.core;
-        filch_job *ready = NULL;
-        /* Relaxed: workers look before every work item, and a few more items may run. Jobs started
-         * below run no task: their start is published after the store. */
-        fl_store_relaxed(&job->cancelled, 1);
-        fl_mutex_lock(&core->lock);
-        forgo(core, job, &ready);
-        fl_mutex_unlock(&core->lock);
-        start_all(ready);
-        core->scheduler->job_cancelled(core->scheduler);
+        fl_job_stop(job, FL_STOP_CANCELLED);
     }
     return status;
 }

@@ -32,6 +32,13 @@ typedef struct fl_jobs {
 /* Start value of an open graph's count of remaining tasks. */
 #define FL_OPEN_BIAS ((int64_t)1 << 62)
 
+/* Why a job starts nothing more. */
+enum {
+    FL_STOP_NONE,
+    FL_STOP_CANCELLED, /* by the caller, or by a failure */
+    FL_STOP_FINISHED   /* by filch_call_finish: left-out work is no failure */
+};
+
 struct filch_job {
     fl_object object;
     _Atomic uint32_t refs;   /* references: the user's, and the run's */
@@ -69,7 +76,8 @@ struct filch_job {
     /* Tasks or grains to retire. Until an open graph is closed: FL_OPEN_BIAS less the number of
      * retired tasks. */
     _Alignas(64) _Atomic int64_t remaining;
-    /* No further work starts. Relaxed: a worker may see the flag late. */
+    /* FL_STOP_*: why no further work starts. The first reason stays. Relaxed: a worker may see the
+     * reason late. */
     _Atomic uint32_t cancelled;
     _Atomic uint32_t failed;   /* error has the first failure; release after writing error */
     _Atomic uint32_t left_out; /* some work was skipped because of a cancellation */
@@ -114,6 +122,9 @@ bool fl_job_keep(filch_job *job);
 /* Ends a keep. Thread-safe; call without locks. On return the job object may serve a new job,
  * unless a hazard pointer names it. */
 void fl_job_unkeep(filch_job *job);
+/* Lets a job start nothing more, as filch_job_cancel: FL_STOP_*. Thread-safe; call without locks.
+ */
+void fl_job_stop(filch_job *job, uint32_t why);
 /* Tells whether the job is over: complete, or running its callback on the calling thread. */
 bool fl_job_is_over(const filch_job *job);
 /* Returns the notes of a finished job in ascending order. The caller holds job->lock. */

@@ -248,6 +248,17 @@ void fl_job_trace_graphs(fl_job_trace *logbook)
     fl_free(&core->memory, all, capacity * sizeof *all);
 }
 
+/* Returns the number of tasks or items left out, limited to 32 bits. */
+static uint32_t count_skipped(const fl_job_trace *logbook, const filch_job *job)
+{
+    fl_scheduler *scheduler = logbook->core->scheduler;
+    filch_job_info info = {.size = sizeof info};
+    if (job->broadcast == NULL) {
+        scheduler->job_stats(scheduler, job, &info, NULL, 0, 0);
+    }
+    return info.skipped < UINT32_MAX ? (uint32_t)info.skipped : UINT32_MAX;
+}
+
 void fl_job_trace_ended(fl_job_trace *logbook, filch_job *job, filch_status result)
 {
     /* Relaxed, both loads: the thread ending the job has seen the job's beginning. */
@@ -262,6 +273,7 @@ void fl_job_trace_ended(fl_job_trace *logbook, filch_job *job, filch_status resu
     fl_trace_event event = {.start = made.start,
                             .end = made.end,
                             .first = job->sequence,
+                            .other = count_skipped(logbook, job),
                             .kind = FL_TRACE_JOB,
                             .label = fl_trace_label(logbook->jobs, job->label)};
     if (job->batch != NULL) {

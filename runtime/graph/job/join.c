@@ -289,7 +289,7 @@ filch_status fl_open_check(const filch_graph *graph, const filch_task_desc *desc
 {
     if (fl_load_relaxed(&graph->job->cancelled) != 0) {
         return fl_graph_refuse(graph, desc, FILCH_WRONG_STATE,
-                               "the open graph's job was cancelled");
+                               "the open graph's job was cancelled or finished early");
     }
     return fl_open_check_contents(graph, desc, watches);
 }

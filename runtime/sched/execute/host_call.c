@@ -145,24 +145,40 @@ static bool is_innermost(const fl_worker *w, const fl_item *item, const filch_ca
                     : call->views == w->call.views;
 }
 
-filch_status filch_call_set_text(const filch_call *call, const char *text)
+/* Finds the item of a call whose function runs on the calling thread; name is the public call. On
+ * failure *item is null. */
+static filch_status find_item(const filch_call *call, const char *name, const fl_item **item)
 {
-    fl_worker *w = call != NULL ? call->opaque : NULL;
+    const fl_worker *w = call != NULL ? call->opaque : NULL;
+    *item = NULL;
     if (w == NULL) {
         /* Work and cost functions get no runtime to record details in. */
         return call == NULL ? FILCH_INVALID_ARGUMENT : FILCH_WRONG_STATE;
     }
-    fl_core *core = w->sched->core;
-    if (text == NULL) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_call_set_text", NULL,
+    const fl_item *found = fl_host_call_item(w);
+    if (found == NULL || !is_innermost(w, found, call)) {
+        return fl_core_fail(w->sched->core, FILCH_WRONG_STATE, name, NULL, "%s",
+                            found == NULL ? "the calling thread runs no host function of the device"
+                                          : "the call's function waits for other work, or is over");
+    }
+    *item = found;
+    return FILCH_OK;
+}
+
+filch_status filch_call_set_text(const filch_call *call, const char *text)
+{
+    const fl_item *item;
+    if (text == NULL && call != NULL && call->opaque != NULL) {
+        const fl_worker *of = call->opaque;
+        return fl_core_fail(of->sched->core, FILCH_INVALID_ARGUMENT, "filch_call_set_text", NULL,
                             "the text is null");
     }
-    const fl_item *item = fl_host_call_item(w);
-    if (item == NULL || !is_innermost(w, item, call)) {
-        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_call_set_text", NULL, "%s",
-                            item == NULL ? "the calling thread runs no host function of the device"
-                                         : "the call's function waits for other work, or is over");
+    filch_status status = find_item(call, "filch_call_set_text", &item);
+    if (status != FILCH_OK) {
+        return status;
     }
+    fl_worker *w = call->opaque;
+    fl_core *core = w->sched->core;
     if (w->call.text == NULL &&
         (w->call.text = fl_alloc(&core->memory, sizeof *w->call.text)) == NULL) {
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_call_set_text", NULL,
@@ -170,6 +186,26 @@ filch_status filch_call_set_text(const filch_call *call, const char *text)
     }
     w->call.text->item = fl_item_name_of(item);
     snprintf(w->call.text->text, sizeof w->call.text->text, "%s", text);
+    return FILCH_OK;
+}
+
+/* --- The rest of a job --- */
+
+filch_status filch_call_finish(const filch_call *call)
+{
+    static const char name[] = "filch_call_finish";
+    const fl_item *item;
+    filch_status status = find_item(call, name, &item);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if ((fl_item_codelet(item)->flags & FILCH_CODELET_RESTARTABLE) != 0) {
+        const fl_worker *w = call->opaque;
+        return fl_core_fail(w->sched->core, FILCH_WRONG_STATE, name, fl_item_codelet(item)->name,
+                            "the codelet has FILCH_CODELET_RESTARTABLE: its functions have no "
+                            "effect except through their views");
+    }
+    fl_job_stop(item->job, FL_STOP_FINISHED);
     return FILCH_OK;
 }
 
