@@ -181,6 +181,10 @@ module filch_c
   ! filch_policy_flags
   integer(c_int), parameter :: FILCH_POLICY_TRUE_TIMES = 1_c_int
 
+  ! filch_repeat_answer
+  integer(c_int), parameter :: FILCH_REPEAT_AGAIN = 0_c_int
+  integer(c_int), parameter :: FILCH_REPEAT_STOP = 1_c_int
+
   ! filch_speed_source
   integer(c_int), parameter :: FILCH_SPEED_UNKNOWN = 0_c_int
   integer(c_int), parameter :: FILCH_SPEED_PRIOR = 1_c_int
@@ -195,6 +199,7 @@ module filch_c
   integer(c_int32_t), parameter :: FILCH_POLICY_AUTO = -1_c_int32_t
   integer(c_int32_t), parameter :: FILCH_POLICY_ANYONE = -2_c_int32_t
   integer(c_int32_t), parameter :: FILCH_POLICY_NOBODY = -3_c_int32_t
+  integer(c_int), parameter :: FILCH_REPEAT_VALUE_BYTES = 256_c_int
 
   type, bind(c) :: filch_error
     integer(c_size_t) :: size = 488
@@ -370,7 +375,7 @@ module filch_c
   end type
 
   type, bind(c) :: filch_job_info
-    integer(c_size_t) :: size = 88
+    integer(c_size_t) :: size = 96
     integer(c_int) :: status = FILCH_NOT_READY
     integer(c_int32_t) :: device_count = 0
     integer(c_int64_t) :: total = 0
@@ -382,6 +387,7 @@ module filch_c
     integer(c_int64_t) :: evicted = 0
     integer(c_int64_t) :: moved = 0
     integer(c_int64_t) :: pending = 0
+    integer(c_int64_t) :: runs = 0
   end type
 
   type, bind(c) :: filch_item_range
@@ -672,6 +678,16 @@ module filch_c
     integer(c_int64_t) :: steals_refused = 0
   end type
 
+  type, bind(c) :: filch_repeat_desc
+    integer(c_size_t) :: size = 48
+    type(c_funptr) :: predicate = c_null_funptr
+    type(c_ptr) :: user = c_null_ptr
+    type(c_ptr) :: value = c_null_ptr
+    integer(c_int32_t) :: value_bytes = 0
+    integer(c_int32_t) :: lag = 0
+    integer(c_int64_t) :: max_runs = 0
+  end type
+
   type, bind(c) :: filch_losses
     integer(c_int64_t) :: wall_ns = 0
     integer(c_int64_t) :: busy_ns = 0
@@ -872,6 +888,13 @@ module filch_c
       integer(c_int32_t), intent(inout) :: amount
       type(c_ptr), value :: user
       integer(c_int32_t) :: answer
+    end function
+    function filch_repeat_fn(run, value, user) bind(c) result(answer)
+      import
+      integer(c_int64_t), value :: run
+      type(c_ptr), value :: value
+      type(c_ptr), value :: user
+      integer(c_int) :: answer
     end function
   end interface
 
@@ -1366,6 +1389,14 @@ module filch_c
       import
       type(c_ptr), value :: runtime
       type(filch_policy_counts), intent(inout), optional :: counts
+      integer(c_int) :: answer
+    end function
+    function filch_graph_repeat(graph, repeat, submit, job) bind(c) result(answer)
+      import
+      type(c_ptr), value :: graph
+      type(filch_repeat_desc), intent(in), optional :: repeat
+      type(filch_submit_desc), intent(in), optional :: submit
+      type(c_ptr), intent(inout), optional :: job
       integer(c_int) :: answer
     end function
     function filch_job_report(job, graph, report, devices, count) bind(c) result(answer)

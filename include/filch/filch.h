@@ -19,6 +19,7 @@
 #include "filch/kernels.h"
 #include "filch/pending.h"
 #include "filch/policy.h"
+#include "filch/repeat.h"
 #include "filch/report.h"
 #include "filch/runtime.h"
 #include "filch/speed.h"

@@ -17,8 +17,8 @@ extern "C" {
 #endif
 
 /**
- * A job made by filch_graph_submit(), filch_batch_submit(), filch_job_resume() or
- * filch_data_broadcast().
+ * A job made by filch_graph_submit(), filch_graph_repeat(), filch_batch_submit(),
+ * filch_job_resume() or filch_data_broadcast().
  */
 typedef struct filch_job filch_job;
 
@@ -132,12 +132,14 @@ typedef struct filch_job_info {
     uint64_t moved;        /**< Tasks run away from their data: sum of filch_device_stats.moved. */
     uint64_t pending; /**< Tasks pending now (pending.h): the function has returned FILCH_PENDING,
                            and the task has not retired. */
+    uint64_t runs;    /**< Repetitions (repeat.h): runs that have ended; the other totals but total
+                           are of those runs. 0 for other jobs. */
 } filch_job_info;
 
 /** Initializer of a ::filch_job_info. */
-#define FILCH_JOB_INFO_INIT                                                     \
-    {                                                                           \
-        sizeof(filch_job_info), FILCH_NOT_READY, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0 \
+#define FILCH_JOB_INFO_INIT                                                        \
+    {                                                                              \
+        sizeof(filch_job_info), FILCH_NOT_READY, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0 \
     }
 
 /**

@@ -186,7 +186,8 @@ typedef struct filch_report {
  *                report->size from an older header also selects that header's element size.
  * @param count   elements of @p devices.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, too small a size, or a graph that is not the
- *         job's); FILCH_WRONG_STATE (the job is a broadcast, and runs on no device; or the graph is
+ *         job's); FILCH_WRONG_STATE (the job is a broadcast, and runs on no device; the job is a
+ *         repetition; or the graph is
  *         open, and forgets tasks as tasks end); FILCH_OUT_OF_MEMORY (for the path: 8 bytes a task,
  *         20 where dependencies lead to earlier tasks); FILCH_INVALID_HANDLE; FILCH_FORKED. On
  *         failure @p report is unchanged.

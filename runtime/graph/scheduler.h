@@ -59,6 +59,9 @@ typedef struct fl_scheduler {
     void (*job_cancelled)(struct fl_scheduler *self);
     /* Returns the counters of the job's copies, one per device. */
     struct fl_traffic *(*job_traffic)(struct fl_scheduler *self, const filch_job *job);
+    /* Adds the counts of an ended job, of a run of a repetition, to the counts of a job that never
+     * started. One caller at a time. */
+    void (*job_add)(struct fl_scheduler *self, filch_job *job, const filch_job *run);
     /* Retires a complete job: no device may look at the job afterwards. Not called for
      * broadcasts. */
     void (*job_retire)(struct fl_scheduler *self, filch_job *job);

@@ -272,6 +272,35 @@ void test_polled()
 
 } // namespace
 
+void test_repeat(filch::runtime &runtime)
+{
+    std::vector<double> values(1, 1);
+    filch::data x = runtime.data(values);
+    filch::graph g = runtime.graph();
+    g.add(
+        "half", [](filch::view<double> v) { v[0] /= 2; }, filch::readwrite(x));
+    filch::job first = g.repeat([](std::uint64_t run) { return run == 3; });
+    first.wait();
+    CHECK(values[0] == 0.125 && first.info().runs == 3);
+    filch_repeat_desc lagging = FILCH_REPEAT_DESC_INIT;
+    lagging.lag = 1;
+    filch::job second = g.repeat(
+        values[0], [](std::uint64_t, const double &value) { return value < 1e-3; }, lagging);
+    second.wait();
+    CHECK(second.info().runs == 8 && values[0] == 0.125 / 256);
+    filch::job third = g.repeat([](std::uint64_t run) -> bool {
+        if (run == 2) {
+            throw std::runtime_error("no convergence");
+        }
+        return false;
+    });
+    const filch::error failed = thrown_by(FILCH_TASK_FAILED, [&] { third.wait(); });
+    CHECK(std::string(failed.what()).find("no convergence") != std::string::npos);
+    CHECK(third.info().runs == 2 && failed.cause());
+    const filch::job endless =
+        g.repeat([](std::uint64_t) { return false; }); /* the end cancels it */
+}
+
 int main()
 {
     filch::runtime runtime("host:2");
@@ -282,6 +311,7 @@ int main()
     test_open(runtime);
     test_cancel(runtime);
     test_inside(runtime);
+    test_repeat(runtime);
     test_runtime_ends();
     test_polled();
     std::printf("jobs: waits, and ends while functions run\n");

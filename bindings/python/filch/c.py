@@ -176,6 +176,10 @@ FILCH_POLICY_BATCHES_COMMON = 2
 # filch_policy_flags
 FILCH_POLICY_TRUE_TIMES = 1
 
+# filch_repeat_answer
+FILCH_REPEAT_AGAIN = 0
+FILCH_REPEAT_STOP = 1
+
 # filch_speed_source
 FILCH_SPEED_UNKNOWN = 0
 FILCH_SPEED_PRIOR = 1
@@ -190,6 +194,7 @@ FILCH_PENDING = -2137615459
 FILCH_POLICY_AUTO = 4294967295
 FILCH_POLICY_ANYONE = 4294967294
 FILCH_POLICY_NOBODY = 4294967293
+FILCH_REPEAT_VALUE_BYTES = 256
 
 # Types of functions. A null pointer to a function is the type called without an argument.
 filch_allocator_alloc_fn = _c.CFUNCTYPE(
@@ -230,6 +235,8 @@ filch_chunk_fn = _c.CFUNCTYPE(
     _c.c_uint32, _c.c_void_p, _c.c_void_p)
 filch_steal_fn = _c.CFUNCTYPE(
     _c.c_uint32, _c.c_void_p, _c.c_void_p, _c.c_void_p)
+filch_repeat_fn = _c.CFUNCTYPE(
+    _c.c_int, _c.c_uint64, _c.c_void_p, _c.c_void_p)
 
 
 class filch_error(_c.Structure):
@@ -510,6 +517,7 @@ class filch_job_info(_c.Structure):
         ("evicted", _c.c_uint64),
         ("moved", _c.c_uint64),
         ("pending", _c.c_uint64),
+        ("runs", _c.c_uint64),
     ]
 
     def __init__(self, **members):
@@ -969,6 +977,25 @@ class filch_policy_counts(_c.Structure):
         for name, value in members.items():
             if not hasattr(self, name):
                 raise TypeError("filch_policy_counts has no member " + name)
+            setattr(self, name, value)
+
+
+class filch_repeat_desc(_c.Structure):
+    _fields_ = [
+        ("size", _c.c_size_t),
+        ("predicate", filch_repeat_fn),
+        ("user", _c.c_void_p),
+        ("value", _c.c_void_p),
+        ("value_bytes", _c.c_uint32),
+        ("lag", _c.c_uint32),
+        ("max_runs", _c.c_uint64),
+    ]
+
+    def __init__(self, **members):
+        super().__init__(size=_c.sizeof(filch_repeat_desc))
+        for name, value in members.items():
+            if not hasattr(self, name):
+                raise TypeError("filch_repeat_desc has no member " + name)
             setattr(self, name, value)
 
 
@@ -1435,6 +1462,12 @@ FUNCTIONS = {
     "filch_runtime_policy": (_c.c_int, [
         _c.c_void_p,
         _c.POINTER(filch_policy_counts),
+    ]),
+    "filch_graph_repeat": (_c.c_int, [
+        _c.c_void_p,
+        _c.POINTER(filch_repeat_desc),
+        _c.POINTER(filch_submit_desc),
+        _c.POINTER(_c.c_void_p),
     ]),
     "filch_job_report": (_c.c_int, [
         _c.c_void_p,

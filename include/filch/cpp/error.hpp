@@ -282,7 +282,8 @@ inline error make_error(filch_error details, filch_status status, const char *ca
             entry.code = thrown;
             entry.text = "an exception, whose text was not kept";
         }
-        text = std::string(details.label) + " on " + details.device + ": " + entry.text;
+        text = std::string(details.label) + (details.device[0] != '\0' ? " on " : "") +
+               details.device + ": " + entry.text; /* a predicate runs on no device */
         details.native_code = entry.code;
         std::snprintf(details.text, sizeof details.text, "%s", text.c_str());
     }

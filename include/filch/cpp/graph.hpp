@@ -290,6 +290,55 @@ class [[nodiscard]] graph
     }
 
     /**
+     * Runs a closed graph again and again, as one job, until the predicate is true,
+     * filch_graph_repeat(). A task's context::finish() ends the job, too.
+     *
+     * @param until predicate: bool(std::uint64_t run), called after each run, from 1, by one thread
+     *              at a time; an exception fails the job. Lives until the job has ended.
+     * @param how   lag and max_runs apply; the other members are the predicate's.
+     * @return the job; its destructor cancels the job if the job runs.
+     * @throw error as filch_graph_repeat(); std::bad_alloc.
+     */
+    template <class Until,
+              std::enable_if_t<std::is_invocable_r_v<bool, Until &, std::uint64_t>, int> = 0>
+    job repeat(Until until, filch_repeat_desc how = FILCH_REPEAT_DESC_INIT) const
+    {
+        return repeat_until(
+            [until = std::move(until)](std::uint64_t run, const void *) mutable -> bool {
+                return until(run);
+            },
+            how);
+    }
+
+    /**
+     * The same with a value, which filch copies at the end of each run: with a lag of 1 the next
+     * run may change the value while the predicate looks at the copy.
+     *
+     * @param value of the host's memory, at most FILCH_REPEAT_VALUE_BYTES; must outlive the job.
+     * @param until predicate: bool(std::uint64_t run, const T &copy).
+     * @param how   lag and max_runs apply; the other members are the predicate's.
+     * @return as above.
+     * @throw error as above.
+     */
+    template <
+        class T, class Until,
+        std::enable_if_t<std::is_invocable_r_v<bool, Until &, std::uint64_t, const T &>, int> = 0>
+    job repeat(const T &value, Until until, filch_repeat_desc how = FILCH_REPEAT_DESC_INIT) const
+    {
+        static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= FILCH_REPEAT_VALUE_BYTES,
+                      "the value of a repetition is copied as bytes, at most 256");
+        how.value = &value;
+        how.value_bytes = sizeof(T);
+        return repeat_until(
+            [until = std::move(until)](std::uint64_t run, const void *copy) mutable -> bool {
+                T told;
+                std::memcpy(&told, copy, sizeof told);
+                return until(run, static_cast<const T &>(told));
+            },
+            how);
+    }
+
+    /**
      * Closes an open graph: no more tasks follow.
      *
      * @throw error as filch_graph_close().
@@ -316,6 +365,37 @@ class [[nodiscard]] graph
     {
         live("filch_graph_add");
         return state_.get();
+    }
+
+    template <class Ask> struct repetition {
+        static int ask(std::uint64_t run, const void *value, void *user)
+        {
+            auto *self = static_cast<repetition *>(user);
+            return detail::guarded(self->texts, [&]() -> int {
+                return self->body(run, value) ? FILCH_REPEAT_STOP : FILCH_REPEAT_AGAIN;
+            });
+        }
+
+        Ask body;
+        detail::failures *texts; /* of the graph, which the job keeps */
+    };
+
+    template <class Ask> job repeat_until(Ask body, filch_repeat_desc how) const
+    {
+        const char *call = "filch_graph_repeat";
+        live(call);
+        job made(state_->runtime, state_);
+        auto until =
+            std::make_shared<repetition<Ask>>(repetition<Ask>{std::move(body), &state_->texts});
+        how.predicate = &repetition<Ask>::ask;
+        how.user = until.get();
+        made.state_->until = std::move(until);
+        state_->texts.begin_run();
+        filch_status status =
+            filch_graph_repeat(state_->handle, &how, nullptr, &made.state_->handle);
+        state_->texts.undo_refused_run(status);
+        check(status, call);
+        return made;
     }
 
     filch_graph *live(const char *call) const

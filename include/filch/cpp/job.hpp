@@ -37,7 +37,8 @@ class job_state final : public leftover
     }
 
     std::shared_ptr<runtime_state> runtime;
-    std::shared_ptr<owner> of; /* null: a broadcast */
+    std::shared_ptr<owner> of;   /* null: a broadcast */
+    std::shared_ptr<void> until; /* predicate of a repetition; null: none */
     filch_job *handle = nullptr;
 };
 

@@ -19,6 +19,7 @@
 #define DEVICE_SIZE_EVICTED offsetof(filch_device_stats, moved)
 #define INFO_SIZE_MOVED offsetof(filch_job_info, pending)
 #define DEVICE_SIZE_MOVED offsetof(filch_device_stats, pending)
+#define INFO_SIZE_PENDING offsetof(filch_job_info, runs)
 #define SUBMIT_SIZE_FIRST offsetof(filch_submit_desc, cuda_waits)
 
 /* Maximum number of workers with a spare job for the worker's hazard pointer; no machine runs more
@@ -144,6 +145,10 @@ filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit)
     fl_batch_free(core, job->batch);
     job->batch = NULL;
     job->broadcast = NULL;
+    job->present = job->whole = NULL;
+    job->is_repetition = false;
+    job->repeat = NULL;
+    job->ended = NULL;
     job->is_spreading = false;
     job->is_open = false;
     job->ran = NULL;
@@ -155,6 +160,7 @@ filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit)
     snprintf(job->label, sizeof job->label, "%s", submit->label != NULL ? submit->label : "");
     job->next = NULL;
     job->late = NULL;
+    fl_store_relaxed(&job->runs, 0);
     fl_store_relaxed(&job->run_once, 0);
     job->kept = 0;
     job->is_past = false;
@@ -174,7 +180,7 @@ filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit)
     return job;
 }
 
-static void job_unref(filch_job *job)
+void fl_job_drop(filch_job *job)
 {
     /* Acquire-release: the thread dropping the last reference sees every effect on the job. */
     if (fl_sub_acq_rel(&job->refs, 1) == 1) {
@@ -228,7 +234,7 @@ size_t fl_job_use_count(const filch_job *job)
     return count;
 }
 
-static void start(filch_job *job)
+void fl_job_begin(filch_job *job)
 {
     fl_core *core = job->object.core;
     fl_job_trace *logbook = fl_job_trace_of(core);
@@ -237,6 +243,10 @@ static void start(filch_job *job)
     }
     fl_store_relaxed(&job->started, fl_clock_now(&core->clock));
     job->has_begun = true;
+    /* Relaxed: runs begin one after another. */
+    if (FL_UNLIKELY(job->whole != NULL) && fl_load_relaxed(&job->whole->started) == 0) {
+        fl_store_relaxed(&job->whole->started, fl_load_relaxed(&job->started));
+    }
     if (job->broadcast != NULL) {
         fl_job_spread(job);
     } else {
@@ -281,7 +291,7 @@ static void unblock(filch_job *job)
     bool is_free = --job->blocked == 0;
     fl_mutex_unlock(&core->lock);
     if (is_free) {
-        start(job);
+        fl_job_begin(job);
     }
 }
 
@@ -313,7 +323,7 @@ static void start_all(filch_job *ready)
     while (ready != NULL) {
         filch_job *next = ready->next;
         ready->next = NULL;
-        start(ready);
+        fl_job_begin(ready);
         ready = next;
     }
 }
@@ -435,33 +445,13 @@ static void quiesce(filch_job *job)
     }
 }
 
-static void complete(filch_job *job)
+void fl_job_end_uses(filch_job *job, filch_status result)
 {
-    fl_core *core = job->object.core;
-    fl_scheduler *scheduler = core->scheduler;
-    /* Relaxed: a task that stopped the job has retired. */
-    bool is_whole = fl_load_relaxed(&job->failed) == 0 && fl_load_relaxed(&job->left_out) == 0;
-    bool is_finished = fl_load_relaxed(&job->cancelled) == FL_STOP_FINISHED;
-    filch_status result = fl_load_relaxed(&job->failed) != 0 ? FILCH_TASK_FAILED
-                          : is_whole || is_finished          ? FILCH_OK
-                                                             : FILCH_CANCELLED;
-    job->finished = fl_clock_now(&core->clock);
-    fl_broadcast *broadcast = job->broadcast;
-    if (broadcast == NULL) {
-        scheduler->job_retire(scheduler, job);
-    }
-
-    filch_job *ready = NULL;
-    if (!is_whole && broadcast == NULL && core->places->count > 1) {
-        quiesce(job);
-    }
-    fl_mutex_lock(&core->lock);
-    fl_job_trace *logbook = fl_job_trace_of(core);
+    fl_job_trace *logbook = fl_job_trace_of(job->object.core);
     if (FL_UNLIKELY(logbook != NULL)) {
         fl_job_trace_ended(logbook, job, result);
     }
     size_t count = fl_job_use_count(job);
-    bool is_kept = job->kept != 0; /* read before the run that ended the job can drop its keep */
     job->is_past = true;
     /* Begin a new version of every handle before leaving the first: a waiter for a handle may use
      * the handle's partitions at once. */
@@ -472,6 +462,17 @@ static void complete(filch_job *job)
             fl_data_begin_version(fl_job_use(job, i)->data);
         }
     }
+}
+
+void fl_job_leave(filch_job *job, filch_status result)
+{
+    fl_core *core = job->object.core;
+    filch_job *ready = NULL;
+    fl_broadcast *broadcast = job->broadcast;
+    fl_mutex_lock(&core->lock);
+    bool is_kept = job->kept != 0; /* read before the run that ended the job can drop its keep */
+    fl_job_end_uses(job, result);
+    size_t count = fl_job_use_count(job);
     for (size_t i = 0; i < count; ++i) {
         fl_queued_access *use = fl_job_use(job, i);
         if (use->upgrade != NULL) {
@@ -490,6 +491,10 @@ static void complete(filch_job *job)
     fl_mutex_unlock(&core->lock);
     fl_broadcast_free(broadcast);
     start_all(ready);
+}
+
+void fl_job_conclude(filch_job *job, filch_status result)
+{
     if (job->signal != NULL) {
         fl_job_signal(job);
     }
@@ -499,10 +504,40 @@ static void complete(filch_job *job)
     }
     /* Release: a thread that sees the result sees every effect of the job. */
     fl_store_release(&job->result, (int32_t)result);
+}
+
+void fl_job_close(filch_job *job)
+{
+    fl_core *core = job->object.core;
     /* Sequentially consistent: before the look at the waiters in job_done. */
     fl_sub_seq_cst(&core->jobs->running, 1);
-    scheduler->job_done(scheduler, job);
-    job_unref(job);
+    core->scheduler->job_done(core->scheduler, job);
+    fl_job_drop(job);
+}
+
+static void complete(filch_job *job)
+{
+    fl_core *core = job->object.core;
+    /* Relaxed: a task that stopped the job has retired. */
+    bool is_whole = fl_load_relaxed(&job->failed) == 0 && fl_load_relaxed(&job->left_out) == 0;
+    bool is_finished = fl_load_relaxed(&job->cancelled) == FL_STOP_FINISHED;
+    filch_status result = fl_load_relaxed(&job->failed) != 0 ? FILCH_TASK_FAILED
+                          : is_whole || is_finished          ? FILCH_OK
+                                                             : FILCH_CANCELLED;
+    job->finished = fl_clock_now(&core->clock);
+    if (job->broadcast == NULL) {
+        core->scheduler->job_retire(core->scheduler, job);
+    }
+    if (!is_whole && job->broadcast == NULL && core->places->count > 1) {
+        quiesce(job);
+    }
+    if (FL_UNLIKELY(job->ended != NULL)) {
+        job->ended(job, result);
+        return;
+    }
+    fl_job_leave(job, result);
+    fl_job_conclude(job, result);
+    fl_job_close(job);
 }
 
 bool fl_job_keep(filch_job *job)
@@ -545,7 +580,7 @@ void fl_job_unkeep(filch_job *job)
     /* Sequentially consistent: before the look at the waiters in job_done. */
     fl_sub_seq_cst(&core->jobs->running, 1);
     scheduler->job_done(scheduler, NULL);
-    job_unref(job);
+    fl_job_drop(job);
 }
 
 void fl_job_retired(filch_job *job, int64_t n)
@@ -784,7 +819,13 @@ void fl_job_stop(filch_job *job, uint32_t why)
     /* Jobs started below run no task: their start is published after the store. */
     note_stop(job, why);
     fl_mutex_lock(&core->lock);
-    forgo(core, job, &ready);
+    /* Of a repetition: the run in progress ends, and the next run is not started, since its start
+     * takes the lock. */
+    filch_job *run = job->present;
+    if (run != NULL) {
+        note_stop(run, why);
+    }
+    forgo(core, run != NULL ? run : job, &ready);
     fl_mutex_unlock(&core->lock);
     start_all(ready);
     core->scheduler->job_cancelled(core->scheduler);
@@ -822,10 +863,11 @@ filch_status filch_job_stats(filch_job *job, filch_job_info *info, filch_device_
     now.status = (filch_status)fl_load_acquire(&job->result);
     now.device_count = core->scheduler->device_count;
     now.total = fl_load_relaxed(&job->total);
+    now.runs = fl_load_relaxed(&job->runs);
     size_t device_size = size < INFO_SIZE_BYTES     ? DEVICE_SIZE_FIRST
                          : size < INFO_SIZE_EVICTED ? DEVICE_SIZE_BYTES
                          : size < INFO_SIZE_MOVED   ? DEVICE_SIZE_EVICTED
-                         : size < sizeof *info      ? DEVICE_SIZE_MOVED
+                         : size < INFO_SIZE_PENDING ? DEVICE_SIZE_MOVED
                                                     : sizeof *devices;
     core->scheduler->job_stats(core->scheduler, job, &now, devices, device_size, count);
     memcpy(info, &now, size);
@@ -917,7 +959,7 @@ filch_status filch_job_release(filch_job *job)
 {
     filch_status status = fl_object_check(job, FL_MAGIC_JOB);
     if (status == FILCH_OK) {
-        job_unref(job);
+        fl_job_drop(job);
     }
     return status;
 }

@@ -10,6 +10,7 @@
 #include "memory/tiles/replica.h"
 
 typedef struct fl_batch fl_batch;
+typedef struct fl_repeat fl_repeat;
 struct fl_job_trace;
 
 /* Jobs of a runtime; owned by the core, guarded by core->lock unless stated. */
@@ -46,6 +47,15 @@ struct filch_job {
     filch_graph *graph;      /* null for a batch or a broadcast, and once complete */
     fl_batch *batch;         /* owned by the job */
     fl_broadcast *broadcast; /* owned by the job; null for other jobs, and once complete */
+    /* A repetition's job, which stands for the runs (repeat.c): the newest run until the repetition
+     * is over, else null. Guarded by core->lock. */
+    filch_job *present;
+    bool is_repetition; /* also once complete */
+    /* A run of a repetition: the repetition, its job, and the function that takes over the run once
+     * all work has retired. Null for other jobs; constant once the run starts. */
+    fl_repeat *repeat;
+    filch_job *whole;
+    void (*ended)(filch_job *run, filch_status result);
     /* A broadcast is in progress. Host-event polling checks for its end, as for events. */
     bool is_spreading;
     bool is_open;
@@ -72,6 +82,7 @@ struct filch_job {
     bool has_begun;             /* the job is or was started; set before the scheduler has it */
     uint64_t finished;          /* end time, ns; written before result */
     _Atomic uint64_t total;     /* number of tasks (without filch's own), or of items */
+    _Atomic uint64_t runs;      /* number of runs that have ended, of a repetition */
     _Atomic uint64_t run_once; /* number of tasks with a codelet that allows running a task twice */
     /* Tasks or grains to retire. Until an open graph is closed: FL_OPEN_BIAS less the number of
      * retired tasks. */
@@ -169,6 +180,29 @@ const struct filch_batch_access *fl_batch_access(const fl_batch *batch, uint32_t
 void fl_job_discard(filch_job *job);
 /* Starts a job as soon as every queued use is granted. Cannot fail. */
 void fl_job_submit(filch_job *job);
+/* Makes the graph's next job, in the access queues, ready for fl_job_submit. `call` is for errors.
+ * The caller holds graph->lock. */
+filch_status fl_graph_make_job(filch_graph *graph, const filch_submit_desc *submit,
+                               const char *call, filch_job **made);
+/* Seals a closed graph for a submission, if the caller has not. The caller holds graph->lock. */
+filch_status fl_graph_seal_for(filch_graph *graph, const char *call);
+
+/* --- Steps of starting and completing a job, for repetitions (repeat.c) --- */
+
+/* Starts a job whose uses are granted. Call without locks. On return the job may be complete. */
+void fl_job_begin(filch_job *job);
+/* Notes the end of a job whose uses are about to leave their queues or to be taken over: begins a
+ * version of every written handle. The caller holds core->lock. */
+void fl_job_end_uses(filch_job *job, filch_status result);
+/* Takes an ended job out of its access queues, and starts the jobs that waited. */
+void fl_job_leave(filch_job *job, filch_status result);
+/* Calls the callback, and publishes the result. */
+void fl_job_conclude(filch_job *job, filch_status result);
+/* Counts a job with a published result off, tells waiting threads, and drops the run's reference.
+ */
+void fl_job_close(filch_job *job);
+/* Drops a reference. */
+void fl_job_drop(filch_job *job);
 /* Returns use i of the job. A graph has one use per slot; upgrades are not counted. */
 fl_queued_access *fl_job_use(filch_job *job, size_t i);
 size_t fl_job_use_count(const filch_job *job);

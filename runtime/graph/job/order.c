@@ -86,6 +86,9 @@ static void walk_on(fl_wait_walk *walk)
     while (walk->stack != NULL && !walk->is_found) {
         filch_job *job = walk->stack;
         walk->stack = job->walk_next;
+        if (job->present != NULL) {
+            walk_to(walk, job->present); /* a repetition ends after its newest run */
+        }
         /* The open graph's own lock guards its slots. A started job waits no more. */
         size_t count = job->is_open || job->blocked == 0 ? 0 : fl_job_use_count(job);
         for (size_t i = 0; i < count && !walk->is_found; ++i) {

@@ -56,8 +56,10 @@ filch_status filch_job_report(filch_job *job, filch_graph *graph, filch_report *
                             "count is %u, but devices is null", count);
     }
     if (job->batch == NULL && job->ran == NULL) {
-        return fl_core_fail(core, FILCH_WRONG_STATE, CALL, job->label,
-                            "a broadcast runs on no device");
+        return fl_core_fail(core, FILCH_WRONG_STATE, CALL, job->label, "%s",
+                            job->is_repetition ? "the breakdown is of single runs, and the job is "
+                                                 "a repetition"
+                                               : "a broadcast runs on no device");
     }
     double path_ns = 0;
     if (graph != NULL && (status = add_path(job, graph, &path_ns)) != FILCH_OK) {

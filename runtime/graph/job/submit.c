@@ -58,7 +58,7 @@ filch_status filch_graph_edge(filch_graph *graph, filch_task before, filch_task 
     return status;
 }
 
-static filch_status seal_if_needed(filch_graph *graph, const char *call)
+filch_status fl_graph_seal_for(filch_graph *graph, const char *call)
 {
     fl_core *core = graph->object.core;
     if (graph->kind == FILCH_GRAPH_OPEN) {
@@ -78,20 +78,20 @@ filch_status filch_graph_seal(filch_graph *graph)
         return status;
     }
     fl_mutex_lock(&graph->lock);
-    status = seal_if_needed(graph, "filch_graph_seal");
+    status = fl_graph_seal_for(graph, "filch_graph_seal");
     fl_mutex_unlock(&graph->lock);
     return status;
 }
 
-/* Makes the graph's next job, ready to be submitted. The caller holds graph->lock. */
-static filch_status make_job(filch_graph *graph, const filch_submit_desc *submit, filch_job **made)
+filch_status fl_graph_make_job(filch_graph *graph, const filch_submit_desc *submit,
+                               const char *call, filch_job **made)
 {
     fl_core *core = graph->object.core;
     fl_mutex_lock(&core->lock);
     bool is_busy = graph->job != NULL;
     fl_mutex_unlock(&core->lock);
     if (is_busy) {
-        return fl_core_fail(core, FILCH_BUSY, "filch_graph_submit", graph->label,
+        return fl_core_fail(core, FILCH_BUSY, call, graph->label,
                             "the graph's previous job still runs");
     }
     if (graph->kind == FILCH_GRAPH_CLOSED) {
@@ -99,8 +99,7 @@ static filch_status make_job(filch_graph *graph, const filch_submit_desc *submit
     }
     filch_job *job = fl_job_new(core, submit);
     if (job == NULL) {
-        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_submit", graph->label,
-                            "no memory for a job");
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, call, graph->label, "no memory for a job");
     }
     if (job->label[0] == '\0') {
         memcpy(job->label, graph->label, sizeof job->label);
@@ -108,7 +107,7 @@ static filch_status make_job(filch_graph *graph, const filch_submit_desc *submit
     job->graph = graph;
     job->ran = graph;
     job->is_open = graph->kind == FILCH_GRAPH_OPEN;
-    filch_status status = fl_job_take_events(job, submit, "filch_graph_submit");
+    filch_status status = fl_job_take_events(job, submit, call);
     if (status != FILCH_OK) {
         fl_job_discard(job);
         return status;
@@ -130,7 +129,7 @@ static filch_status make_job(filch_graph *graph, const filch_submit_desc *submit
     fl_mutex_unlock(&core->lock);
     if (status != FILCH_OK) {
         fl_job_discard(job);
-        return fl_core_fail(core, status, "filch_graph_submit", error.label, "%s", error.text);
+        return fl_core_fail(core, status, call, error.label, "%s", error.text);
     }
     *made = job;
     return FILCH_OK;
@@ -152,13 +151,13 @@ filch_status filch_graph_submit(filch_graph *graph, const filch_submit_desc *sub
     filch_job *made = NULL;
     fl_mutex_lock(&graph->lock);
     if (graph->kind == FILCH_GRAPH_CLOSED) {
-        status = seal_if_needed(graph, "filch_graph_submit");
+        status = fl_graph_seal_for(graph, "filch_graph_submit");
     } else if (graph->state != FL_GRAPH_BUILDING) {
         status = fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_submit", graph->label,
                               "an open graph is submitted once");
     }
     if (status == FILCH_OK) {
-        status = make_job(graph, &full, &made);
+        status = fl_graph_make_job(graph, &full, "filch_graph_submit", &made);
     }
     bool is_open = graph->kind == FILCH_GRAPH_OPEN;
     /* The worker that sees the events past retires an empty job waiting for events. */

@@ -367,6 +367,43 @@ void fl_account_report(fl_scheduler *self, const filch_job *job, filch_report *r
 
 /* --- Totals of a job --- */
 
+/* Adds the count of an ended run. Relaxed: readers take no snapshot, and the callers follow each
+ * other. */
+static void add_count(_Atomic uint64_t *sum, const _Atomic uint64_t *count)
+{
+    fl_count(sum, fl_load_relaxed(count));
+}
+
+void fl_account_add(fl_scheduler *self, filch_job *job, const filch_job *run)
+{
+    uint32_t devices = ((fl_sched *)(void *)self)->count;
+    for (uint32_t d = 0; d < devices; ++d) {
+        fl_share *to = fl_job_share(job, d);
+        const fl_share *from = fl_job_share(run, d);
+        add_count(&to->tiles, &from->tiles);
+        add_count(&to->items, &from->items);
+        add_count(&to->done, &from->done);
+        add_count(&to->failed, &from->failed);
+        add_count(&to->skipped, &from->skipped);
+        add_count(&to->stolen_in, &from->stolen_in);
+        add_count(&to->stolen_out, &from->stolen_out);
+        add_count(&to->moved, &from->moved);
+        add_count(&to->busy_ns, &from->busy_ns);
+        add_count(&to->pended, &from->pended);
+        add_count(&to->unpended, &from->unpended);
+        double work = fl_bits_double(fl_load_relaxed(&to->work)) +
+                      fl_bits_double(fl_load_relaxed(&from->work));
+        fl_store_relaxed(&to->work, fl_double_bits(work));
+        fl_traffic *sum = fl_job_traffic(job, devices) + d;
+        const fl_traffic *traffic = fl_job_traffic(run, devices) + d;
+        add_count(&sum->in, &traffic->in);
+        add_count(&sum->out, &traffic->out);
+        add_count(&sum->peer, &traffic->peer);
+        add_count(&sum->evicted, &traffic->evicted);
+        add_count(&sum->written_back, &traffic->written_back);
+    }
+}
+
 void fl_account_stats(fl_scheduler *self, const filch_job *job, filch_job_info *info, void *devices,
                       size_t device_bytes, uint32_t count)
 {
