@@ -153,7 +153,7 @@ module filch_arrays
     integer(c_int64_t) :: rows = 0
     integer(c_int64_t) :: cols = 0
     integer(c_int64_t) :: ld = 0
-    logical :: is_regular = .true. ! the elements of a column are contiguous
+    logical :: is_regular = .true. ! columns are contiguous, and whole elements apart
   end type
 
   ! filch_array(array): an array as data, not copied. The array is a target, which lives as long as
@@ -202,6 +202,14 @@ contains
     bytes = transfer(second, 0_c_int64_t) - transfer(first, 0_c_int64_t)
   end function
 
+  ! Columns begin so many bytes one after the other: whole elements, if they are regular.
+  subroutine set_ld(of, bytes)
+    type(filch_memory_t), intent(inout) :: of
+    integer(c_int64_t), intent(in) :: bytes
+    of%ld = bytes / of%element
+    of%is_regular = of%is_regular .and. mod(bytes, of%element) == 0
+  end subroutine
+
   ! The k-th view, if its elements have so many bytes; an address of null else.
   function typed_view(task, k, bytes, dimensions) result(view)
     type(filch_call), intent(in) :: task
@@ -226,24 +234,24 @@ ARRAY = """
     {type}, intent(inout), target :: array(:)
     type(filch_memory_t) :: of
     of%element = storage_size(array) / 8
-    of%rows = size(array)
+    of%rows = size(array, kind=c_int64_t)
     of%cols = 1
     of%ld = of%rows
-    if (size(array) > 0) of%ptr = c_loc(array(1))
-    if (size(array) > 1) of%is_regular = distance(c_loc(array(1)), c_loc(array(2))) == of%element
+    if (of%rows > 0) of%ptr = c_loc(array(1))
+    if (of%rows > 1) of%is_regular = distance(c_loc(array(1)), c_loc(array(2))) == of%element
   end function
 
   function array_{kind}_2(array) result(of)
     {type}, intent(inout), target :: array(:, :)
     type(filch_memory_t) :: of
     of%element = storage_size(array) / 8
-    of%rows = size(array, 1)
-    of%cols = size(array, 2)
+    of%rows = size(array, 1, kind=c_int64_t)
+    of%cols = size(array, 2, kind=c_int64_t)
     of%ld = of%rows
-    if (size(array) == 0) return
+    if (of%rows == 0 .or. of%cols == 0) return
     of%ptr = c_loc(array(1, 1))
     if (of%rows > 1) of%is_regular = distance(c_loc(array(1, 1)), c_loc(array(2, 1))) == of%element
-    if (of%cols > 1) of%ld = distance(c_loc(array(1, 1)), c_loc(array(1, 2))) / of%element
+    if (of%cols > 1) call set_ld(of, distance(c_loc(array(1, 1)), c_loc(array(1, 2))))
   end function
 
   subroutine view_{kind}_1(task, k, x)

@@ -161,7 +161,8 @@ filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_lu_panels panel
         lu->words = calloc(FL_LU_PANEL_WORDS, sizeof *lu->words);
     bool is_there = lu->values && lu->infos && (lu->unit || !inverts) && (lu->words || !lu->panel);
     filch_status status = is_there ? make_handles(lu) : FILCH_OUT_OF_MEMORY;
-    if (status == FILCH_OK && dense->desc.compute == FL_DENSE_TF32X3)
+    if (status == FILCH_OK && dense->desc.compute == FL_DENSE_TF32X3 &&
+        dense->desc.element == sizeof(float))
         status = fl_split_open(dense, a, &lu->split);
     if (status == FILCH_OK)
         *out = lu;

@@ -13,6 +13,7 @@
 #define ROWS_A_THREAD 4
 /* Bits of a significand that TF32 has not. */
 #define LOWER UINT32_C(0x1fff)
+#define INFINITE UINT32_C(0x7f800000)
 
 struct fl_split {
     fl_dense *dense;
@@ -22,13 +23,21 @@ struct fl_split {
 
 extern const char fl_text_split[];
 
+/* To the nearest; where that would be beyond the largest number, towards 0. */
 static float upper_of(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    bits &= ~LOWER;
+    uint32_t up = bits + (LOWER / 2 + 1);
+    bits = ((up & INFINITE) == INFINITE ? bits : up) & ~LOWER;
     memcpy(&x, &bits, sizeof bits);
     return x;
+}
+
+static float lower_of(float x)
+{
+    float upper = upper_of(x);
+    return x == upper ? 0 : x - upper;
 }
 
 int fl_split_left_host(const filch_call *call)
@@ -40,7 +49,7 @@ int fl_split_left_host(const filch_call *call)
         float *y = (float *)to->ptr + j * to->ld;
         for (uint64_t i = args->row + args->order; i < from->rows; i++) {
             y[i] = y[i + 2 * args->order * to->ld] = upper_of(x[i]);
-            y[i + args->order * to->ld] = x[i] - upper_of(x[i]);
+            y[i + args->order * to->ld] = lower_of(x[i]);
         }
     }
     return 0;
@@ -55,7 +64,7 @@ int fl_split_right_host(const filch_call *call)
         float *y = (float *)to->ptr + j * to->ld;
         for (uint64_t i = 0; i < args->order; i++) {
             y[i] = y[i + args->order] = upper_of(x[i]);
-            y[i + 2 * args->order] = x[i] - upper_of(x[i]);
+            y[i + 2 * args->order] = lower_of(x[i]);
         }
     }
     return 0;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A number of single precision cut in two of eleven bits: its upper bits, and what these leave. A
- * product of matrices is then one with three times the inner dimension, of upper by upper, lower by
- * upper and upper by lower parts, whose factors TF32 holds (with FP16: S. Markidis et al., "NVIDIA
- * tensor core programmability, performance & precision", IPDPS Workshops 2018). What is left out,
- * lower by lower, is a 2^-22nd of the product. */
+/* A number of single precision cut in two: rounded to the eleven bits of TF32, and what that
+ * leaves, at most a 2^-11th of the number, of which TF32 keeps all but the last bit. A product of
+ * matrices is then one with three times the inner dimension, of upper by upper, lower by upper and
+ * upper by lower parts (with FP16: S. Markidis et al., "NVIDIA tensor core programmability,
+ * performance & precision", IPDPS Workshops 2018). What is left out, lower by lower, is at most a
+ * 2^-22nd of a product. */
 #include "filch/kernel.h"
 
 constexpr int THREADS = 256;
 constexpr unsigned LOWER = 0x1fff; /* bits of a significand that TF32 has not */
+constexpr unsigned INFINITE = 0x7f800000;
 
 /* The layout of codelets.h's fl_dense_args. */
 struct split_args {
@@ -18,9 +20,16 @@ struct split_args {
 
 static_assert(sizeof(split_args) == 40, "the layout is that of fl_dense_args");
 
+/* To the nearest; where that would be beyond the largest number, towards 0. */
 __device__ inline float split_upper(float x)
 {
-    return __uint_as_float(__float_as_uint(x) & ~LOWER);
+    unsigned bits = __float_as_uint(x), up = bits + (LOWER / 2 + 1);
+    return __uint_as_float(((up & INFINITE) == INFINITE ? bits : up) & ~LOWER);
+}
+
+__device__ inline float split_lower(float x, float upper)
+{
+    return x == upper ? 0.0f : x - upper;
 }
 
 /* To := [U L U] for what is below the diagonal block of a block column. */
@@ -32,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
          i < from.rows; i += step) {
         float x = filch_at<float>(from, i, col), upper = split_upper(x);
         filch_at<float>(to, i, col) = upper;
-        filch_at<float>(to, i, col + args.order) = x - upper;
+        filch_at<float>(to, i, col + args.order) = split_lower(x, upper);
         filch_at<float>(to, i, col + 2 * args.order) = upper;
     }
 }
@@ -46,6 +55,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         float x = filch_at<float>(from, args.row + i, col), upper = split_upper(x);
         filch_at<float>(to, i, col) = upper;
         filch_at<float>(to, i + args.order, col) = upper;
-        filch_at<float>(to, i + 2 * args.order, col) = x - upper;
+        filch_at<float>(to, i + 2 * args.order, col) = split_lower(x, upper);
     }
 }

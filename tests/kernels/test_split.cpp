@@ -36,10 +36,12 @@ static bool is_short(float x)
 
 static bool is_cut(float x, float upper, float lower)
 {
-    if (!std::isfinite(x))
-        return !std::isfinite(upper + lower);
+    if (std::isnan(x))
+        return std::isnan(upper + lower);
+    if (std::isinf(x) || std::fabs(x) == FLT_MAX) /* the latter is cut towards 0 */
+        return is_short(upper) && upper + lower == x;
     return is_short(upper) && upper + lower == x &&
-           std::fabs(lower) <= std::fabs(x) * float(0x1p-10) + FLT_MIN;
+           std::fabs(lower) <= std::fabs(x) * float(0x1p-11) + FLT_MIN;
 }
 
 static bool fails(const char *what, size_t row, size_t order)
