@@ -44,6 +44,7 @@ class Layouts(check.Case):
         for shape in (1, 5), (5, 1), (1, 1):
             self.number(np.zeros(shape), (1, 1))
             self.number(np.zeros((5, 5))[:shape[0], :shape[1]], (1, 1))
+        self.number(np.zeros((2, 7), "f4")[:1, :6].view("c8"), (1, 1))
 
     def test_blocks(self):
         for order in "CF":
@@ -111,6 +112,9 @@ class Refusals(check.Case):
                 (ValueError, "not contiguous", np.zeros(10)[::-1]),
                 (ValueError, "not contiguous", np.zeros((6, 6))[::2, ::2]),
                 (ValueError, "not contiguous", np.broadcast_to(np.zeros(1), (4,))),
+                (ValueError, "a stride of 28 bytes, which is no multiple of its elements' 8",
+                 np.zeros((4, 7), "f4")[:, :6].view("c8")),
+                (ValueError, "a stride of 28 bytes", np.zeros((4, 7), "f4")[:, :6].view("c8").T),
                 (ValueError, "not aligned", np.zeros(81, "u1")[1:].view("f8"))):
             with self.subTest(wrong=wrong):
                 self.refuse(kind, text, lambda: data(wrong))

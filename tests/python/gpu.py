@@ -162,6 +162,10 @@ class Gpus(unittest.TestCase):
             with self.assertRaises(filch.Error) as caught:
                 self.runtime.data(x, device=device)
             self.assertEqual(caught.exception.status.name, status)
+        part = CudaArray(self, 0, np.zeros((4, 7), "f4"))
+        part.array = part.array[:, :6].view("c8")
+        with self.assertRaisesRegex(ValueError, "a stride of 28 bytes"):
+            self.runtime.data(part, device=0)
 
         class Host:
             def __dlpack__(self):

@@ -6,7 +6,7 @@ import operator
 import numpy
 
 from . import c
-from .device_array import DeviceArray
+from .device_array import DeviceArray, is_transposed
 from .error import Error
 from .library import lib
 from .owner import State, pointer_to
@@ -47,13 +47,7 @@ def _host_array(array):
             raise ValueError(f"the array is not contiguous: its stride is {array.strides[0]} "
                              f"bytes, its elements have {array.itemsize}")
         array = array[:, None]
-    (rows, cols), (down, right), item = array.shape, array.strides, array.itemsize
-    if (rows == 1 or down == item) and (cols == 1 or right >= rows * item):
-        return array, False
-    if (cols == 1 or right == item) and (rows == 1 or down >= cols * item):
-        return array, True
-    raise ValueError(f"the array is not contiguous along an axis: its strides are "
-                     f"{array.strides} bytes, its elements have {item}")
+    return array, is_transposed(array.shape, array.strides, array.itemsize)
 
 
 class DataState(State):

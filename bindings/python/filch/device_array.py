@@ -32,6 +32,21 @@ _capsule_pointer.restype = ctypes.c_void_p
 _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
+def is_transposed(shape, strides, item):
+    """Whether the rows of a matrix are contiguous, else its columns are; item: bytes an element."""
+    (rows, cols), (down, right) = shape, strides
+    for length, stride in zip(shape, strides):
+        if length > 1 and stride % item:
+            raise ValueError(f"the array has a stride of {stride} bytes, which is no multiple of "
+                             f"its elements' {item}")
+    if (rows == 1 or down == item) and (cols == 1 or right >= rows * item):
+        return False
+    if (cols == 1 or right == item) and (rows == 1 or down >= cols * item):
+        return True
+    raise ValueError(f"the array is not contiguous along an axis: its strides are {strides} "
+                     f"bytes, its elements have {item}")
+
+
 class DeviceArray:
     """Address, shape and strides of an array on a GPU; keeps the memory alive."""
 
@@ -96,13 +111,7 @@ class DeviceArray:
                 raise ValueError(f"the array is not contiguous: its stride is {self.strides[0]} "
                                  f"bytes, its elements have {item}")
             return (self.shape[0], 1), (item, item * self.shape[0]), False
-        (rows, cols), (down, right) = self.shape, self.strides
-        if (rows == 1 or down == item) and (cols == 1 or right >= rows * item):
-            return self.shape, self.strides, False
-        if (cols == 1 or right == item) and (rows == 1 or down >= cols * item):
-            return self.shape, self.strides, True
-        raise ValueError(f"the array is not contiguous along an axis: its strides are "
-                         f"{self.strides} bytes, its elements have {item}")
+        return self.shape, self.strides, is_transposed(self.shape, self.strides, item)
 
     def device_index(self, runtime, device):
         """Index of the device of the runtime whose memory the array is in."""
