@@ -9,6 +9,7 @@ import textwrap
 import threading
 import time
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -142,6 +143,47 @@ class Ends(check.Case):
         thread.join()
         self.assertEqual(ended, [True])     # the job was cancelled, and its function awaited
         self.run_one(lambda: None)
+
+    def test_interrupted_holds(self):
+        data = self.runtime.data(np.zeros(4), 1)
+
+        class Stop(BaseException):
+            pass
+
+        def stop(*arguments):
+            raise Stop
+
+        def stop_after(function):
+            def call(*arguments):
+                status = function(*arguments)
+                signal.raise_signal(signal.SIGUSR1)
+                return status
+            return call
+
+        self.addCleanup(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, stop))
+        for place, name, wrong in (
+                (filch.lib, "filch_data_acquire_tiles",
+                 stop_after(filch.lib.filch_data_acquire_tiles)),
+                (filch.lib, "filch_hold_release", stop),
+                (self.runtime, "raise_for", stop)):
+            hold = data.acquire("rw")
+            with mock.patch.object(place, name, wrong), self.assertRaises(Stop), hold:
+                pass
+            del hold
+            gc.collect()
+            self.run_one(lambda x: None, filch.readwrite(data))
+
+    def test_hold_without_memory(self):
+        data = self.runtime.data(np.zeros(4), 1)
+        hold = data.acquire("rw")
+        hold._view.ready = None             # as of data on a GPU
+        with mock.patch("numpy.empty", side_effect=MemoryError), self.assertRaises(MemoryError):
+            hold.__enter__()
+        self.run_one(lambda x: None, filch.readwrite(data))
+        hold = data.acquire("rw")
+        with hold, self.refuses("WRONG_STATE", "held already"), hold:
+            pass
+        self.run_one(lambda x: None, filch.readwrite(data))
 
     def test_dropped_runtime(self):
         runtime = filch.Runtime("host:1@any")

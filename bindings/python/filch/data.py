@@ -265,26 +265,57 @@ class Hold:
     """The host's use of tiles; see Data.acquire()."""
 
     def __init__(self, tiles, mode, seconds):
+        self._cell, self._released = ctypes.c_void_p(), []
         self._view = TileView(tiles.data, mode, tiles.rows, tiles.cols)
         if self._view.is_written and not tiles.data.is_writable:
             raise ValueError("the array is read-only, and can only be read")
         self._seconds = seconds
-        self._handle = None
         self._array = None
 
     def __enter__(self):
+        if self._is_held():
+            raise Error(c.FILCH_WRONG_STATE, "the tiles are held already")
+        self._cell, self._released = ctypes.c_void_p(), []
+        try:
+            return self._acquire()
+        except BaseException:
+            self._release()
+            raise
+
+    def __exit__(self, kind, value, trace):
+        try:
+            if self._array is not None and self._view.is_written and kind is None:
+                self._each_tile(lambda ours, theirs: numpy.copyto(theirs, ours))
+        finally:
+            self._release()
+
+    def __del__(self):                  # a signal came before or in __exit__
+        try:
+            self._release()
+        except Error:                   # the runtime has ended, or a GPU is lost
+            pass
+
+    def _is_held(self):
+        return self._cell.value is not None and not self._released
+
+    def _release(self):
+        if self._is_held():
+            # extend() releases and notes that in one step: no signal comes between.
+            self._view.data.runtime.use(self._released.extend,
+                                        map(lib.filch_hold_release, [self._cell]))
+            self._view.data.runtime.raise_for(self._released[0])
+
+    def _acquire(self):
         data, view = self._view.data, self._view
         rows, cols = (view.cols, view.rows) if data.is_transposed else (view.rows, view.cols)
         block = c.filch_tiles(row0=rows.start, row1=rows.stop, col0=cols.start, col1=cols.stop)
-        handle = ctypes.c_void_p()
         status = data.runtime.wait(
             lambda seconds: lib.filch_data_acquire_tiles(
-                data.handle, ctypes.byref(block), view.mode, seconds, ctypes.byref(handle)),
+                data.handle, ctypes.byref(block), view.mode, seconds, ctypes.byref(self._cell)),
             self._seconds)
         if status == c.FILCH_TIMEOUT:
             raise Error(status, "jobs use the tiles still")
         data.runtime.raise_for(status)
-        self._handle = handle
         if view.ready is not None:
             return view.ready
         self._array = numpy.empty((view.box[1] - view.box[0], view.box[3] - view.box[2]),
@@ -292,13 +323,6 @@ class Hold:
         if view.is_read:
             self._each_tile(lambda ours, theirs: numpy.copyto(ours, theirs))
         return self._array[:, 0] if data.ndim == 1 else self._array
-
-    def __exit__(self, kind, value, trace):
-        data = self._view.data
-        if self._array is not None and self._view.is_written and kind is None:
-            self._each_tile(lambda ours, theirs: numpy.copyto(theirs, ours))
-        handle, self._handle = self._handle, None
-        data.check(lib.filch_hold_release, handle)
 
     def _each_tile(self, copy):
         data, view = self._view.data, self._view
