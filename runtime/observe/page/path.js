@@ -51,20 +51,47 @@ function lastBefore(items, order, time) {
     return low > 0 ? order[low - 1] : -1;
 }
 
-// Items that a task waited for. Tasks of filch's own have no item: theirs stand in their place.
-function itemsBefore(graph, task, tasks) {
-    const {begin, list} = predecessorsOf(graph), found = [], seen = new Set(), open = [task];
+// The item that ended last among those that a task without an item waited for; -1: none. Answers are kept
+// in latest, by task: each task is looked at once a job.
+function latestBeneath(graph, task, tasks, items, latest) {
+    const {begin, list} = predecessorsOf(graph), open = [task];
+    while (open.length > 0) {
+        const next = open[open.length - 1], size = open.length;
+        let found = -1;
+        for (let k = begin[next]; k < begin[next + 1] && !latest.has(next); k++) {
+            const item = tasks.get(list[k]) ?? latest.get(list[k]);
+            if (item === undefined)
+                open.push(list[k]);
+            else if (item >= 0 && (found < 0 || endOf(items[item]) >= endOf(items[found])))
+                found = item;
+        }
+        if (open.length > size)
+            continue;
+        if (!latest.has(next))
+            latest.set(next, found);
+        open.pop();
+    }
+    return latest.get(task);
+}
+
+// The item that ended last, but by a time, among those that a task waited for; -1: none. Tasks of filch's
+// own, and those whose events are overwritten, have no item: the items before stand in their place.
+function itemBefore(graph, task, tasks, items, latest, time) {
+    const {begin, list} = predecessorsOf(graph), seen = new Set(), open = [task];
+    let found = -1;
     while (open.length > 0) {
         const next = open.pop();
         for (let k = begin[next]; k < begin[next + 1]; k++) {
             if (seen.has(list[k]))
                 continue;
             seen.add(list[k]);
-            const item = tasks.get(list[k]);
-            if (item !== undefined)
-                found.push(item);
-            else
-                open.push(list[k]);
+            const own = tasks.get(list[k]);
+            const item = own ?? latestBeneath(graph, list[k], tasks, items, latest);
+            if (item >= 0 && endOf(items[item]) > time && own === undefined)
+                open.push(list[k]); // a clock's error: one of the others may have ended by then
+            else if (item >= 0 && endOf(items[item]) <= time &&
+                     (found < 0 || endOf(items[item]) >= endOf(items[found])))
+                found = item;
         }
     }
     return found;
@@ -84,7 +111,7 @@ function criticalPath() {
     for (const list of ends)
         list.sort((a, b) => endOf(items[a]) - endOf(items[b]));
     const steps = [];
-    const seen = new Set();
+    const seen = new Set(), latest = new Map();
     while (at >= 0 && !seen.has(at)) {
         const row = items[at];
         seen.add(at);
@@ -92,12 +119,15 @@ function criticalPath() {
         const graph = row[TILE.isChunk] ? undefined : graphs.get(row[TILE.last]);
         if (graph) {
             hasStructure = true;
-            for (const other of itemsBefore(graph, row[TILE.first], byTask.get(row[TILE.job])))
-                if (endOf(items[other]) <= row[TILE.start] &&
-                    (before < 0 || endOf(items[other]) >= endOf(items[before]))) {
-                    before = other;
-                    via = "dependency";
-                }
+            const job = row[TILE.job];
+            if (!latest.has(job))
+                latest.set(job, new Map());
+            const other = itemBefore(graph, row[TILE.first], byTask.get(job), items, latest.get(job),
+                                     row[TILE.start]);
+            if (other >= 0 && (before < 0 || endOf(items[other]) >= endOf(items[before]))) {
+                before = other;
+                via = "dependency";
+            }
         }
         const from = before >= 0 ? endOf(items[before]) : selectedSpan()[0];
         steps.push({row, gap: row[TILE.start] - from, via: before >= 0 ? via : "start"});
