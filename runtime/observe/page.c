@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/output.h"
+#include "base/plain_locale.h"
 
 /* The fixed parts (embed.cmake). */
 extern const char fl_page_head[], fl_page_style[], fl_page_body[], fl_page_script[];
@@ -147,12 +148,18 @@ filch_status fl_page_write(const char *path, const fl_page *page, const char *ca
 {
     fl_core *core = page->core;
     fl_output output;
+    fl_plain_locale locale;
     FILE *file = NULL;
     char why[FL_OUTPUT_WHY];
+    if (!fl_plain_locale_begin(&locale)) {
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, call, NULL,
+                            "no memory for the locale of numbers");
+    }
     if (fl_output_open(&output, AT_FDCWD, path, ".filch-report-", FL_OUTPUT_SHARED)) {
         file = fl_output_stream(&output);
     }
     bool has_memory = file == NULL || fl_page_put(file, page);
+    fl_plain_locale_end(&locale);
     if (!has_memory) {
         fl_output_abandon(&output);
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, call, NULL,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/output.h"
+#include "base/plain_locale.h"
 
 fl_trace_ring *fl_trace_ring_new(const fl_memory *memory, uint64_t capacity)
 {
@@ -270,19 +271,11 @@ static filch_status cannot_write(fl_core *core, const char *path, const fl_outpu
     return fl_error_record(&core->errors, fault, "%s: %s", path, fl_output_why(output, why));
 }
 
-filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32_t count,
-                            const fl_trace_ring *jobs, fl_core *core,
-                            void (*put_more)(FILE *file, fl_core *core))
+/* Writes the JSON. */
+static void put_trace(FILE *file, const fl_trace_lane *lanes, uint32_t count,
+                      const fl_trace_ring *jobs, fl_core *core,
+                      void (*put_more)(FILE *file, fl_core *core))
 {
-    fl_output output;
-    FILE *file = NULL;
-    if (fl_output_open(&output, AT_FDCWD, path, ".filch-trace-", FL_OUTPUT_SHARED)) {
-        file = fl_output_stream(&output);
-    }
-    if (file == NULL) {
-        fl_output_abandon(&output);
-        return cannot_write(core, path, &output);
-    }
     uint64_t origin = fl_trace_origin(lanes, count, jobs);
     fprintf(file, "{\"displayTimeUnit\":\"ms\",");
     fl_trace_losses losses = fl_trace_missing(lanes, count, jobs);
@@ -299,5 +292,29 @@ filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32
         put_lane(file, lanes, i, count, origin);
     }
     fprintf(file, "\n]}\n");
-    return fl_output_commit(&output) ? FILCH_OK : cannot_write(core, path, &output);
+}
+
+filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32_t count,
+                            const fl_trace_ring *jobs, fl_core *core,
+                            void (*put_more)(FILE *file, fl_core *core))
+{
+    fl_output output;
+    fl_plain_locale locale;
+    FILE *file = NULL;
+    if (!fl_plain_locale_begin(&locale)) {
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_trace_write", NULL,
+                            "no memory for the locale of numbers");
+    }
+    if (fl_output_open(&output, AT_FDCWD, path, ".filch-trace-", FL_OUTPUT_SHARED)) {
+        file = fl_output_stream(&output);
+    }
+    if (file != NULL) {
+        put_trace(file, lanes, count, jobs, core, put_more);
+    }
+    fl_plain_locale_end(&locale);
+    if (file != NULL && fl_output_commit(&output)) {
+        return FILCH_OK;
+    }
+    fl_output_abandon(&output);
+    return cannot_write(core, path, &output);
 }

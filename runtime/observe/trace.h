@@ -127,7 +127,8 @@ uint64_t fl_trace_origin(const fl_trace_lane *lanes, uint32_t count, const fl_tr
 
 /* Writes the lanes and the jobs (null: no jobs recorded) as Chrome/Perfetto JSON. put_more, if not
  * null, adds members to "otherData", every member after a comma. Times count from the first job's
- * start, or from the first work item or copy if earlier. FILCH_IO leaves no file. */
+ * start, or from the first work item or copy if earlier. FILCH_IO and FILCH_OUT_OF_MEMORY leave no
+ * file. */
 filch_status fl_trace_write(const char *path, const fl_trace_lane *lanes, uint32_t count,
                             const fl_trace_ring *jobs, fl_core *core,
                             void (*put_more)(FILE *file, fl_core *core));

@@ -5,6 +5,7 @@
 #include "fixture.h"
 
 #include <jansson.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -400,6 +401,41 @@ static void the_call_writes_a_page_and_names_its_failures(void **state)
     assert_ok(filch_runtime_destroy(runtime));
 }
 
+/* A page and a trace, in a locale whose numbers have a comma. */
+static void numbers_have_a_point_in_every_locale(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "it_IT.UTF-8"};
+    const char *chosen = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && chosen == NULL; ++i) {
+        chosen = setlocale(LC_ALL, names[i]) != NULL ? names[i] : NULL;
+    }
+    if (chosen == NULL || strcmp(localeconv()->decimal_point, ",") != 0) {
+        setlocale(LC_ALL, "C");
+        skip(); /* no locale with a comma is installed */
+    }
+    setenv("FILCH_REPORT", path, 1);
+    filch_runtime *runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    unsetenv("FILCH_REPORT");
+    filch_codelet *codelet = fixture_codelet(runtime, "nothing", fixture_nothing, 0);
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    fixture_add(graph, codelet, NULL, NULL, 0);
+    assert_ok(fixture_run(graph));
+    assert_ok(filch_trace_write(runtime, path));
+    setlocale(LC_NUMERIC, "C"); /* the reader must not turn points into commas itself */
+    json_t *trace = json_load_file(path, 0, NULL);
+    assert_non_null(trace);
+    json_decref(trace);
+    setlocale(LC_NUMERIC, chosen);
+    assert_ok(filch_runtime_destroy(runtime));
+    assert_string_equal(localeconv()->decimal_point, ","); /* the program's locale is back */
+    setlocale(LC_ALL, "C");
+    json_t *root = read_page();
+    const json_t *job = json_array_get(json_object_get(root, "jobs"), 0);
+    assert_true(json_is_real(json_object_get(job, "efficiency")));
+    json_decref(root);
+}
+
 /* More jobs than have figures of their own, in graphs that are gone. */
 static void the_newest_jobs_are_shown_and_all_are_counted(void **state)
 {
@@ -477,6 +513,7 @@ int main(void)
         TEST(a_bad_setting_fails_the_creation),
         TEST(a_page_that_fails_at_the_end_is_a_warning),
         TEST(the_call_writes_a_page_and_names_its_failures),
+        TEST(numbers_have_a_point_in_every_locale),
         TEST(the_newest_jobs_are_shown_and_all_are_counted),
         TEST(the_text_says_what_the_report_says),
 #undef TEST
