@@ -83,6 +83,27 @@ class Ends(check.Case):
             self.run_one(self.runtime.close)
         self.run_one(lambda: None)
 
+    def test_end_by_a_signal_handler(self):
+        job, go = self.blocked()
+        errors = []
+
+        def end(*arguments):
+            try:
+                self.runtime.close()
+            except filch.Error as error:
+                errors.append((error.status.name, str(error)))
+
+        self.addCleanup(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, end))
+        self.runtime.use(signal.raise_signal, signal.SIGUSR1)
+        self.assertEqual(errors[0][0], "WRONG_STATE")
+        self.assertIn("a signal handler cannot end the runtime", errors[0][1])
+        go.set()
+        self.assertTrue(job.wait())         # the runtime goes on
+        signal.raise_signal(signal.SIGUSR1)
+        self.assertEqual(len(errors), 1)    # outside of calls a handler may end it
+        with self.refuses("INVALID_HANDLE", "the runtime has ended"):
+            self.runtime.drain()
+
     def test_wait_for_the_own_job(self):
         jobs = []
         ready = threading.Event()
@@ -172,6 +193,16 @@ class Ends(check.Case):
             del hold
             gc.collect()
             self.run_one(lambda x: None, filch.readwrite(data))
+
+    def test_hold_interrupted_in_its_making(self):
+        data = self.runtime.data(np.zeros(4), 1)
+        lost = []
+        with mock.patch("sys.unraisablehook", lost.append):
+            with mock.patch("filch.data.TileView", side_effect=KeyboardInterrupt), \
+                    self.assertRaises(KeyboardInterrupt):
+                data.acquire("rw")
+            gc.collect()
+        self.assertEqual(lost, [])
 
     def test_hold_without_memory(self):
         data = self.runtime.data(np.zeros(4), 1)

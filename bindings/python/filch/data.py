@@ -264,8 +264,9 @@ def scratch(count, dtype="f8"):
 class Hold:
     """The host's use of tiles; see Data.acquire()."""
 
+    _cell, _released = ctypes.c_void_p(), ()    # until __enter__, which makes its own
+
     def __init__(self, tiles, mode, seconds):
-        self._cell, self._released = ctypes.c_void_p(), []
         self._view = TileView(tiles.data, mode, tiles.rows, tiles.cols)
         if self._view.is_written and not tiles.data.is_writable:
             raise ValueError("the array is read-only, and can only be read")

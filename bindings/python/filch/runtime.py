@@ -61,7 +61,7 @@ class Runtime:
 
     def __init__(self, devices=None, **options):
         self.handle = None
-        self._inside = []               # an element for each call in progress
+        self._inside = {}               # the thread of each call in progress
         self._closing = threading.Lock()
         self._leftovers = collections.deque()
         self._codelets = {}
@@ -117,7 +117,8 @@ class Runtime:
     def close(self):
         """Ends the runtime; see the class. A second call does nothing.
 
-        Raises Error with WRONG_STATE inside a task.
+        Raises Error with WRONG_STATE inside a task, and in a signal handler that interrupts a call
+        of the same thread, a wait for one.
         """
         handle = self.handle
         if handle is None:
@@ -129,6 +130,9 @@ class Runtime:
                 status = lib.filch_runtime_drain(handle, 0.0)
                 if status == c.FILCH_WRONG_STATE:
                     raise Error(status, "a task cannot end its runtime")
+                if threading.get_ident() in self._inside.values():
+                    raise Error(c.FILCH_WRONG_STATE, "a signal handler cannot end the runtime "
+                                "while it interrupts a call of this thread")
                 self.handle = None      # calls are refused from now on
                 while self._inside:
                     time.sleep(0.001)
@@ -142,13 +146,14 @@ class Runtime:
 
     def use(self, function, *arguments):
         """Calls a function of C's, whose runtime does not end meanwhile."""
-        self._inside.append(None)
+        key = object()
         try:
+            self._inside[key] = threading.get_ident()
             if self.handle is None:
                 raise Error(c.FILCH_INVALID_HANDLE, "the runtime has ended")
             return function(*arguments)
         finally:
-            self._inside.pop()
+            self._inside.pop(key, None)
 
     def check(self, function, *arguments):
         """Calls a function of C's; raises Error unless it succeeds."""
