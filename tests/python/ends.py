@@ -15,6 +15,7 @@ import numpy as np
 
 import check
 import filch
+from filch.call import _calls as calls
 
 
 class Ends(check.Case):
@@ -118,6 +119,52 @@ class Ends(check.Case):
         ready.set()
         with self.refuses("TASK_FAILED", "WRONG_STATE"):
             jobs[0].wait()
+
+    def test_functions_are_forgotten(self):
+        before, graph = len(calls), self.runtime.open_graph()
+        job, data = graph.submit(), self.runtime.data(np.zeros(1))
+        go = threading.Event()
+
+        def fail(x):
+            go.wait()
+            raise ValueError
+
+        for _ in range(100):                # the first fails, the others are skipped
+            graph.add(fail, filch.readwrite(data))
+        go.set()
+        graph.close()
+        with self.refuses("TASK_FAILED"):
+            job.wait()
+        del graph, job
+        gc.collect()
+        self.runtime.sweep()
+        self.assertEqual(len(calls), before)
+
+    def test_functions_of_refused_tasks_are_forgotten(self):
+        before, graph, seen = len(calls), self.runtime.graph(), []
+        for error, options in (TypeError, {"work": "much"}), (filch.Error, {"device": 99}):
+            with self.assertRaises(error):
+                graph.add(print, **options)
+        with self.assertRaises(TypeError):
+            self.runtime.batch(9, print, work="much").run()
+        self.assertEqual(len(calls), before)
+        add = filch.lib.filch_graph_add
+
+        def interrupted(*arguments):
+            add(*arguments)
+            raise KeyboardInterrupt
+
+        for wrong, ran in (KeyboardInterrupt, []), (interrupted, [1]):
+            graph = self.runtime.graph()
+            with mock.patch.object(filch.lib, "filch_graph_add", side_effect=wrong), \
+                    self.assertRaises(KeyboardInterrupt):
+                graph.add(seen.append, 1)
+            graph.run()
+            self.assertEqual((seen, len(calls)), (ran, before + len(ran)))
+            del graph
+            gc.collect()
+            self.runtime.sweep()
+            self.assertEqual(len(calls), before)
 
     def test_dropped_jobs_go_on(self):
         job, go = self.blocked()

@@ -14,12 +14,14 @@ from .library import lib
 class _Held:
     """What a job of a batch needs until its end."""
 
-    def __init__(self, call, data):
-        self._call, self._data = call, data
+    calls = ()
+
+    def __init__(self, data):
+        self.calls, self._data = set(), data
 
     def __del__(self):
-        if self._call is not None:
-            self._call.forget()
+        for call in list(self.calls):
+            call.forget()
 
 
 class Batch:
@@ -73,14 +75,14 @@ class Batch:
     def _job(self, label, on_failure):
         """A job to be submitted, its descriptors, and the arguments in them."""
         self._runtime.sweep()
-        run, call = Run(), None
+        run = Run()
+        held = _Held([view.data for _, _, view in self._views])
         if not isinstance(self._function, Kernel):
-            call = Call(self._function, self._arguments, self._views, run,
+            call = Call(self._function, self._arguments, self._views, run, held.calls,
                         has_range=True)
             packed = bytes(Arguments(call.number, self._work or 0.0))
         else:
             packed = self._packed
-        held = _Held(call, [view.data for _, _, view in self._views])
         buffer = ctypes.create_string_buffer(packed, len(packed)) if packed else None
         desc = c.filch_batch_desc.from_buffer_copy(self._desc)
         desc.args = ctypes.addressof(buffer) if buffer else None

@@ -44,11 +44,11 @@ class Call:
     """A Python function with what it is called with.
 
     arguments are values, and accesses in the places of the views. run is the Run of the graph or
-    the batch. A Call that is made once forgets itself afterwards.
+    the batch, and calls its set of Calls. A Call that is made once forgets itself afterwards.
     """
-    __slots__ = ("number", "function", "arguments", "views", "run", "has_range", "is_once")
+    __slots__ = ("number", "function", "arguments", "views", "run", "calls", "has_range", "is_once")
 
-    def __init__(self, function, arguments, views, run, has_range=False, is_once=False):
+    def __init__(self, function, arguments, views, run, calls, has_range=False, is_once=False):
         self.number = next(_numbers)
         self.function = function
         self.arguments = arguments
@@ -56,11 +56,14 @@ class Call:
         self.run = run
         self.has_range = has_range
         self.is_once = is_once
+        self.calls = calls
+        calls.add(self)             # first: an interrupted Call is forgotten with the others
         _calls[self.number] = self
 
     def forget(self):
         """The function is not called any more."""
         _calls.pop(self.number, None)
+        self.calls.discard(self)
 
     def make(self, call):
         """Calls the function."""

@@ -13,12 +13,15 @@ from .library import lib
 from .owner import State, pointer_to
 
 
+_NO_TASK = 0                            # tasks are counted from 1
+
+
 class GraphState(State):
     """The handle, and what the tasks need until the last job has ended."""
 
     def __init__(self, runtime, kind, label):
         super().__init__(runtime)
-        self.calls = []                 # of a closed graph
+        self.calls = set()              # which may be made still
         self.labels = set()
         self.data = set()
         self.run = Run()
@@ -30,9 +33,9 @@ class GraphState(State):
 
     def drop(self):
         super().drop()
-        for call in self.calls:
+        for call in list(self.calls):
             call.forget()
-        self.calls, self.data = [], set()
+        self.data = set()
 
 
 def accesses_of(name, arguments):
@@ -85,7 +88,7 @@ class Graph:
         views of whole tiles. Returns the task's name, for edge().
         """
         state = self._state
-        accesses, call = None, None
+        call = None
         desc = c.filch_task_desc(priority=priority, items=operator.index(items), grain=grain)
         if device is not None:
             desc.affinity = operator.index(device) + 1
@@ -93,28 +96,27 @@ class Graph:
             text = label.encode()
             state.labels.add(text)      # filch does not copy it
             desc.label = text
-        if isinstance(function, Kernel):
-            if work is not None or name is not None:
-                raise TypeError("a kernel has a name and a work function of its own")
-            packed = function.bytes_of(args)
-            accesses = self._kernel_accesses(function, arguments)
-            desc.codelet = function.handle
-        else:
-            name, packed, accesses, call = self._call(function, arguments, name, work, args, items)
-            desc.codelet = state.runtime.codelet(name, work is not None)
-        buffer = ctypes.create_string_buffer(packed, len(packed)) if packed else None
-        desc.args = ctypes.addressof(buffer) if buffer else None
-        desc.accesses, desc.access_count = ctypes.addressof(accesses), len(accesses)
-        task = ctypes.c_uint64()
+        task = ctypes.c_uint64(_NO_TASK)
         try:
+            if isinstance(function, Kernel):
+                if work is not None or name is not None:
+                    raise TypeError("a kernel has a name and a work function of its own")
+                packed = function.bytes_of(args)
+                accesses = self._kernel_accesses(function, arguments)
+                desc.codelet = function.handle
+            else:
+                name, accesses, call = self._call(function, arguments, name, args, items)
+                packed = bytes(Arguments(call.number, 0.0 if work is None else work))
+                desc.codelet = state.runtime.codelet(name, work is not None)
+            buffer = ctypes.create_string_buffer(packed, len(packed)) if packed else None
+            desc.args = ctypes.addressof(buffer) if buffer else None
+            desc.accesses, desc.access_count = ctypes.addressof(accesses), len(accesses)
             state.check(lib.filch_graph_add, state.handle, ctypes.byref(desc),
                         ctypes.addressof(task))
-        except Error:
-            if call is not None:
+        except BaseException:
+            if call is not None and task.value == _NO_TASK:
                 call.forget()
             raise
-        if call is not None and not call.is_once:
-            state.calls.append(call)
         return task.value
 
     def _kernel_accesses(self, kernel, arguments):
@@ -130,7 +132,7 @@ class Graph:
         self._state.data.update(data)
         return accesses
 
-    def _call(self, function, arguments, name, work, args, items):
+    def _call(self, function, arguments, name, args, items):
         if not callable(function):
             raise TypeError(f"a task is a function or a Kernel, not {type(function).__name__}")
         if args is not None:
@@ -141,9 +143,9 @@ class Graph:
         accesses, views, data = accesses_of(name, arguments)
         state = self._state
         state.data.update(data)
-        call = Call(function, arguments, views, state.run, has_range=items > 0,
-                    is_once=self._is_open and items == 0)
-        return name, bytes(Arguments(call.number, 0.0 if work is None else work)), accesses, call
+        call = Call(function, arguments, views, state.run, state.calls,
+                    has_range=items > 0, is_once=self._is_open and items == 0)
+        return name, accesses, call
 
     def edge(self, before, after):
         """Makes a task wait for another; closed graphs only."""
