@@ -346,6 +346,35 @@ class Kernels(check.Case):
         with self.refuses("NOT_FOUND"):
             self.runtime.builtin("gemm")
 
+    def test_dtypes_of_builtins(self):
+        for k, wrong in enumerate(("i8", "u8", "c8", "i4", ">f8", "f4")):
+            x = [self.runtime.data(np.zeros((4, 4), wrong if each == k % 3 else "f8"))
+                 for each in range(3)]
+            with self.assertRaisesRegex(TypeError, f"access {k % 3} of 'gemm_f64' has elements"):
+                self.run_one(self.runtime.builtin("gemm_f64"), filch.read(x[0]), filch.read(x[1]),
+                             filch.readwrite(x[2]), args=filch.c.filch_gemm_args())
+        for suffix, own, other in ("f64", "f8", "i8"), ("f32", "f4", "i4"):
+            factor, info = self.runtime.builtin(f"potrf_{suffix}"), np.zeros(1, "i4")
+            matrix = 4 * np.eye(3, dtype=own)
+            with self.assertRaisesRegex(TypeError, "access 0 of 'potrf"):
+                self.run_one(factor, filch.readwrite(self.runtime.data(matrix.astype(other))),
+                             filch.readwrite(self.runtime.data(info)))
+            with self.assertRaisesRegex(TypeError, "access 1 of 'potrf"):
+                self.run_one(factor, filch.readwrite(self.runtime.data(matrix)),
+                             filch.readwrite(self.runtime.data(info.astype("f4"))))
+            self.run_one(factor, filch.readwrite(self.runtime.data(matrix)),
+                         filch.readwrite(self.runtime.data(info)))
+            np.testing.assert_array_equal(matrix, 2 * np.eye(3))
+            axpy = self.runtime.builtin(f"axpy_{suffix}")
+            x = self.runtime.data(np.zeros(9, other))
+            with self.assertRaisesRegex(TypeError, "access 0 of 'axpy"):
+                self.runtime.batch(9, axpy, filch.read(x), filch.readwrite(x),
+                                   args=filch.c.filch_axpy_args(alpha=2))
+        pixels, picture = self.runtime.builtin("mandelbrot"), filch.c.filch_mandelbrot_args()
+        with self.assertRaisesRegex(TypeError, "access 0 of 'mandelbrot'"):
+            self.runtime.batch(4, pixels, filch.write(self.runtime.data(np.zeros((4, 4)))),
+                               args=picture)
+
     def test_addresses(self):
         class Numba:
             address = ctypes.cast(library.zero, ctypes.c_void_p).value

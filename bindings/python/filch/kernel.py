@@ -76,6 +76,17 @@ def kernel_desc(name, host, args, cuda, work):
     return desc, (host, work, cuda)
 
 
+# Accesses of integers, by kernel and number: see filch/kernels.h.
+_INTEGERS = {("potrf", 1): "i4", ("potrf_trtri", 1): "i4", ("mandelbrot", 0): "u2"}
+
+
+def builtin_dtypes(name, count):
+    """Dtypes of the accesses of one of filch's own kernels: that of the name, or an integer."""
+    stem, _, suffix = name.rpartition("_")
+    of_name = {"f64": "f8", "f32": "f4"}.get(suffix)
+    return [_INTEGERS.get((stem or name, k), of_name) for k in range(count)]
+
+
 class Kernel:
     """A codelet of compiled functions; made by Runtime.kernel() and Runtime.builtin()."""
 
@@ -84,7 +95,6 @@ class Kernel:
         self._args, self._arg_size = args, arg_size
         self._dtypes = None if dtypes is None else [
             each if each is None else numpy.dtype(each) for each in dtypes]
-        self._float = {"_f64": 8, "_f32": 4}.get(name[-4:]) if dtypes is None else None
 
     def bytes_of(self, args):
         """Arguments by value, as filch copies them."""
@@ -110,8 +120,6 @@ class Kernel:
             raise TypeError(f"'{self.name}' has {len(self._dtypes)} accesses, not {len(dtypes)}")
         for k, dtype in enumerate(dtypes):
             wanted = self._dtypes[k] if self._dtypes else None
-            if wanted is None and self._float and dtype is not None and dtype.kind == "f":
-                wanted = numpy.dtype(f"f{self._float}")
             if wanted is not None and dtype is not None and dtype != wanted:
                 raise TypeError(f"access {k} of '{self.name}' has elements of {dtype}, "
                                 f"not of {wanted}")

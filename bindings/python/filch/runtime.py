@@ -13,7 +13,7 @@ from .batch import Batch
 from .data import Data, DataState
 from .error import Error, refused
 from .graph import Graph
-from .kernel import Kernel, cuda_desc, kernel_desc
+from .kernel import Kernel, builtin_dtypes, cuda_desc, kernel_desc
 from .library import lib
 from .owner import pointer_to
 
@@ -283,7 +283,8 @@ class Runtime:
         """Makes a Kernel of one of filch's own, for GPUs and cores, e.g. "gemm_f64"."""
         handle = pointer_to(self, lib.filch_codelet_create_builtin, name.encode())
         found = lib.filch_kernel_find(name.encode()).contents
-        return Kernel(self, handle, name, found.arg_size, found.arg_size, None)
+        return Kernel(self, handle, name, found.arg_size, found.arg_size,
+                      builtin_dtypes(name, found.view_count))
 
     def codelet(self, name, has_work):
         """The codelet of Python functions of a name: speeds are measured for each name."""
