@@ -127,7 +127,8 @@ typedef enum filch_codelet_flags {
      * Gives the host function's return value FILCH_PENDING its meaning: the task ends later
      * (pending.h). Tasks of the codelet never run twice or in pieces: filch refuses the flag
      * together with ::FILCH_CODELET_RESTARTABLE, and refuses the codelet for batches, for divisible
-     * tasks, for reducing accesses and for filch_data_reduction().
+     * tasks, for reducing accesses and for filch_data_reduction(). A device's state
+     * (filch_codelet_desc.open) may be used by other calls while a task pends.
      */
     FILCH_CODELET_MAY_PEND = 2
 } filch_codelet_flags;
@@ -197,7 +198,7 @@ FILCH_API filch_status filch_codelet_create(filch_runtime *runtime, const filch_
  * @param text the reason; copied, cut at 191 bytes.
  * @return FILCH_OK; FILCH_WRONG_STATE (not a call of a host function, or not the innermost host
  *         function running on the calling thread); FILCH_OUT_OF_MEMORY; FILCH_INVALID_ARGUMENT
- *         (nulls).
+ *         (nulls); FILCH_FORKED.
  *
  * Thread safety: the thread running the host function. Since 0.1.
  */
@@ -207,8 +208,10 @@ FILCH_API filch_status filch_call_set_text(const filch_call *call, const char *t
  * Ends the rest of the running function's job as success: for a test of convergence that is a task,
  * or a search that has found. Work of the job that has begun goes on to its end, the calling task
  * and pending tasks (pending.h) included; work not yet begun is skipped, as after
- * filch_job_cancel(). A few work items just being started by other workers may still run. Unless
- * work fails, the job completes with FILCH_OK, and filch_job_info.skipped counts the work left out.
+ * filch_job_cancel(). Of a divisible task the pieces not yet begun are skipped, too, and the task
+ * counts as skipped. What reducing tasks of the job have added so far is dropped. A few work items
+ * just being started by other workers may still run. Unless work fails, the job completes with
+ * FILCH_OK, and filch_job_info.skipped counts the work left out.
  *
  * The first of filch_job_cancel() and this call decides about the result; later calls change
  * nothing. An open graph must still be closed, and refuses further tasks meanwhile. A batch may be
@@ -218,9 +221,10 @@ FILCH_API filch_status filch_call_set_text(const filch_call *call, const char *t
  * @param call the running call, of a task or of a chunk of a batch.
  * @return FILCH_OK; FILCH_WRONG_STATE (not a call of a host function, not the innermost host
  *         function running on the calling thread, or a codelet with ::FILCH_CODELET_RESTARTABLE);
- *         FILCH_INVALID_ARGUMENT (null).
+ *         FILCH_INVALID_ARGUMENT (null); FILCH_FORKED.
  *
- * Thread safety: the thread running the host function. Blocking: short locks. Since 0.1.
+ * Thread safety: the thread running the host function. Blocking: short locks; the first call on a
+ * job looks at each object of the runtime. Since 0.1.
  */
 FILCH_API filch_status filch_call_finish(const filch_call *call);
 

@@ -122,8 +122,9 @@ typedef struct filch_job_info {
                                 far. */
     uint64_t done;         /**< Tasks or items run to success. */
     uint64_t failed;       /**< Tasks or items that failed. */
-    uint64_t skipped;      /**< Tasks or items not run because of a failure or a cancellation, or
-                                because a task finished the job (filch_call_finish()). */
+    uint64_t skipped;      /**< Tasks or items not run, and divisible tasks not run to their end,
+                                because of a failure or a cancellation, or because a task finished
+                                the job (filch_call_finish()). */
     double seconds;        /**< Time from the job's start (released by earlier jobs) to completion,
                                 or to now; virtual seconds on a virtual clock; 0 before the
                                 start. */

@@ -338,6 +338,13 @@ class [[nodiscard]] graph
             how);
     }
 
+    /** Not of a temporary: filch reads the value at the end of each run. */
+    template <
+        class T, class Until,
+        std::enable_if_t<std::is_invocable_r_v<bool, Until &, std::uint64_t, const T &>, int> = 0>
+    job repeat(const T &&value, Until until,
+               filch_repeat_desc how = FILCH_REPEAT_DESC_INIT) const = delete;
+
     /**
      * Closes an open graph: no more tasks follow.
      *

@@ -816,6 +816,11 @@ void fl_job_stop(filch_job *job, uint32_t why)
 {
     fl_core *core = job->object.core;
     filch_job *ready = NULL;
+    /* Relaxed: the job is the caller's own. Whoever finished it before has done or does the rest.
+     */
+    if (why == FL_STOP_FINISHED && fl_load_relaxed(&job->cancelled) == FL_STOP_FINISHED) {
+        return;
+    }
     /* Jobs started below run no task: their start is published after the store. */
     note_stop(job, why);
     fl_mutex_lock(&core->lock);

@@ -155,6 +155,9 @@ static filch_status find_item(const filch_call *call, const char *name, const fl
         /* Work and cost functions get no runtime to record details in. */
         return call == NULL ? FILCH_INVALID_ARGUMENT : FILCH_WRONG_STATE;
     }
+    if (FL_UNLIKELY(*w->sched->core->alive != 1)) {
+        return FILCH_FORKED;
+    }
     const fl_item *found = fl_host_call_item(w);
     if (found == NULL || !is_innermost(w, found, call)) {
         return fl_core_fail(w->sched->core, FILCH_WRONG_STATE, name, NULL, "%s",
