@@ -222,8 +222,9 @@ FILCH_API filch_status filch_report_print(filch_job *job, filch_graph *graph, FI
  *
  * The page has the events that a trace has (trace.h): start one with filch_trace_start(). Figures
  * of the newest jobs (at most 1,024) appear one by one; sums cover every job that ended while the
- * trace recorded. filch keeps the dependencies of graphs destroyed meanwhile, the newest first, as
- * far as room for 8 numbers an event and device reaches.
+ * trace recorded. filch keeps the dependencies of graphs, also of destroyed ones, and forgets the
+ * oldest: all of them take at most 32 bytes an event and device (FILCH_TRACE_EVENTS), a graph some
+ * 140 bytes, and 4 for each task and dependency.
  *
  * filch treats the file as filch_trace_write() does.
  *

@@ -461,6 +461,44 @@ static void the_newest_jobs_are_shown_and_all_are_counted(void **state)
     json_decref(root);
 }
 
+/* Destroyed graphs without tasks: the log of structures forgets the oldest, takes no more memory in
+ * the end, and replaces a graph that it has. */
+static void the_oldest_graphs_are_forgotten(void **state)
+{
+    (void)state;
+    enum { GRAPHS = 2000, MOST = 1024 * 32 / 140 };
+    fixture_memory memory;
+    int64_t bytes = 0;
+    json_t *root = NULL;
+    fixture_memory_init(&memory);
+    setenv("FILCH_REPORT", path, 1);
+    setenv("FILCH_TRACE_EVENTS", "1024", 1);
+    filch_runtime *runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, &memory);
+    unsetenv("FILCH_TRACE_EVENTS");
+    unsetenv("FILCH_REPORT");
+    for (int i = 0; i < GRAPHS; ++i) {
+        filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+        assert_ok(fixture_run(graph));
+        if (i % 500 == 499) { /* the page and the graph's end both have it: once, in its place */
+            assert_ok(filch_report_write(runtime, path));
+        }
+        assert_ok(filch_graph_destroy(graph));
+        if (i == GRAPHS / 2) {
+            bytes = memory.bytes;
+        }
+    }
+    assert_int_equal(memory.bytes, bytes);
+    assert_ok(filch_runtime_destroy(runtime));
+    assert_int_equal(memory.bytes, 0);
+    root = read_page();
+    const json_t *graphs = json_object_get(root, "graphs");
+    assert_int_equal(json_array_size(graphs), MOST);
+    for (uint64_t i = 0; i < MOST; ++i) {
+        assert_int_equal(number(json_array_get(graphs, i), "graph"), GRAPHS - MOST + 1 + i);
+    }
+    json_decref(root);
+}
+
 static void the_text_says_what_the_report_says(void **state)
 {
     (void)state;
@@ -515,6 +553,7 @@ int main(void)
         TEST(the_call_writes_a_page_and_names_its_failures),
         TEST(numbers_have_a_point_in_every_locale),
         TEST(the_newest_jobs_are_shown_and_all_are_counted),
+        TEST(the_oldest_graphs_are_forgotten),
         TEST(the_text_says_what_the_report_says),
 #undef TEST
     };

@@ -166,7 +166,7 @@ struct filch_graph {
 
     filch_job *job;  /* running job, else null; guarded by core->lock */
     uint32_t number; /* number among the runtime's graphs, from 1: for traces */
-    bool is_noted;   /* a trace of jobs has the structure */
+    uint64_t noted;  /* number of the structure in the trace of jobs, from 1; 0: none */
     char label[64];
     _Alignas(64) unsigned char part[]; /* the scheduler's: fl_scheduler.graph_bytes */
 };

@@ -5,14 +5,14 @@
 
 #include "graph/build/path.h"
 
-static size_t begin_bytes(const fl_log_graph *made)
+static size_t block_bytes(uint32_t tasks, size_t edges)
 {
-    return ((size_t)made->tasks + 1) * sizeof *made->begin;
+    return sizeof(fl_log_graph) + ((size_t)tasks + 1 + edges) * sizeof(uint32_t);
 }
 
-static size_t list_bytes(const fl_log_graph *made)
+size_t fl_structure_bytes(const fl_log_graph *made)
 {
-    return (made->edges + 1) * sizeof *made->list;
+    return block_bytes(made->tasks, made->edges);
 }
 
 static void count_edge(fl_task *successor, void *user)
@@ -27,10 +27,9 @@ static void put_edge(fl_task *successor, void *user)
     made->list[made->edges++] = successor->order;
 }
 
-/* Fills the arrays, of the right sizes. */
+/* Fills the arrays, which have the right sizes. */
 static void fill(const filch_graph *graph, fl_log_graph *made)
 {
-    made->edges = 0;
     for (uint32_t i = 0; i < made->tasks; ++i) {
         made->begin[i] = (uint32_t)made->edges;
         fl_graph_each_successor(fl_graph_task_at(graph, i), put_edge, made);
@@ -38,34 +37,36 @@ static void fill(const filch_graph *graph, fl_log_graph *made)
     made->begin[made->tasks] = (uint32_t)made->edges;
 }
 
-bool fl_structure_note(filch_graph *graph, fl_log_graph *made)
+fl_log_graph *fl_structure_note(filch_graph *graph)
 {
     const fl_memory *memory = &graph->object.core->memory;
     /* Relaxed: a sealed graph's count is constant. */
-    *made = (fl_log_graph){.number = graph->number, .tasks = fl_load_relaxed(&graph->task_count)};
-    memcpy(made->label, graph->label, sizeof made->label);
+    uint32_t tasks = fl_load_relaxed(&graph->task_count);
+    size_t edges = 0;
+    double path_ns = 0;
+    fl_log_graph *made = NULL;
     fl_mutex_lock(&graph->lock);
-    for (uint32_t i = 0; i < made->tasks; ++i) {
-        fl_graph_each_successor(fl_graph_task_at(graph, i), count_edge, &made->edges);
+    for (uint32_t i = 0; i < tasks; ++i) {
+        fl_graph_each_successor(fl_graph_task_at(graph, i), count_edge, &edges);
     }
-    bool is_done = made->edges < UINT32_MAX;
-    if (is_done) {
-        made->begin = fl_alloc(memory, begin_bytes(made));
-        made->list = fl_alloc(memory, list_bytes(made));
-        is_done = made->begin != NULL && made->list != NULL &&
-                  fl_graph_path(graph, &made->path_ns) == FILCH_OK;
+    if (edges < UINT32_MAX && fl_graph_path(graph, &path_ns) == FILCH_OK) {
+        made = fl_alloc(memory, block_bytes(tasks, edges));
     }
-    if (is_done) {
+    if (made != NULL) {
+        uint32_t *arrays = (uint32_t *)(void *)(made + 1);
+        *made = (fl_log_graph){.number = graph->number,
+                               .tasks = tasks,
+                               .begin = arrays,
+                               .list = arrays + tasks + 1,
+                               .path_ns = path_ns};
+        memcpy(made->label, graph->label, sizeof made->label);
         fill(graph, made);
-    } else {
-        fl_structure_free(memory, made);
     }
     fl_mutex_unlock(&graph->lock);
-    return is_done;
+    return made;
 }
 
 void fl_structure_free(const fl_memory *memory, fl_log_graph *made)
 {
-    fl_free(memory, made->begin, begin_bytes(made));
-    fl_free(memory, made->list, list_bytes(made));
+    fl_free(memory, made, fl_structure_bytes(made));
 }

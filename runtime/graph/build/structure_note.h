@@ -5,9 +5,11 @@
 
 #include "graph/job/job_trace.h"
 
-/* Copies the structure of a sealed closed graph. Takes graph->lock. False: no memory, or more than
- * 2^32 - 1 dependencies; nothing is left. */
-bool fl_structure_note(filch_graph *graph, fl_log_graph *made);
+/* Copies the structure of a sealed closed graph, as one block. Takes graph->lock. Null: no memory,
+ * or more than 2^32 - 1 dependencies. */
+fl_log_graph *fl_structure_note(filch_graph *graph);
+/* Returns the bytes of the copy's block. */
+size_t fl_structure_bytes(const fl_log_graph *made);
 void fl_structure_free(const fl_memory *memory, fl_log_graph *made);
 
 #endif

@@ -221,8 +221,9 @@ static void put_figures(const fl_figures_page *page, size_t at, const filch_repo
 static const fl_log_graph *find_graph(const fl_job_trace *logbook, uint64_t number)
 {
     for (size_t i = logbook->graph_count; i-- > 0;) {
-        if (logbook->graphs[i].number == number) {
-            return &logbook->graphs[i];
+        const fl_log_graph *graph = *fl_job_trace_graph_at(logbook, i);
+        if (graph->number == number) {
+            return graph;
         }
     }
     return NULL;
@@ -284,7 +285,7 @@ static void put_structure(const fl_figures_page *page)
     fprintf(file, ",\n\"graphs\":[");
     for (size_t i = 0; i < logbook->graph_count; ++i) {
         fprintf(file, i != 0 ? ",\n" : "\n");
-        put_graph(file, &logbook->graphs[i]);
+        put_graph(file, *fl_job_trace_graph_at(logbook, i));
     }
     fprintf(file, "],\n\"handles\":[");
     for (size_t i = 0; i < logbook->data_count; ++i) {

@@ -46,7 +46,7 @@ void fl_job_trace_free(fl_job_trace *logbook)
         fl_free(memory, at->accesses, at->access_count * sizeof *at->accesses);
     }
     for (size_t i = 0; i < logbook->graph_count; ++i) {
-        fl_structure_free(memory, &logbook->graphs[i]);
+        fl_structure_free(memory, *fl_job_trace_graph_at(logbook, i));
     }
     fl_free(memory, logbook->graphs, logbook->graph_capacity * sizeof *logbook->graphs);
     fl_job_figures_fini(&logbook->figures, logbook->core);
@@ -173,58 +173,79 @@ void fl_job_trace_begins(fl_job_trace *logbook, filch_job *job)
 
 /* --- Graphs --- */
 
-/* Drops the structures with positions first to last - 1. The caller holds core->lock. */
-static void drop_graphs(fl_job_trace *logbook, size_t first, size_t last)
+/* Bytes that a structure takes: its block, the allocator's header of the block, and its place in
+ * the ring, whose array may be twice as long as the ring was. */
+static uint64_t charge_of(const fl_log_graph *graph)
 {
-    for (size_t i = first; i < last; ++i) {
-        logbook->graph_words -= logbook->graphs[i].tasks + logbook->graphs[i].edges;
-        fl_structure_free(&logbook->core->memory, &logbook->graphs[i]);
-    }
-    if (last != first) {
-        memmove(logbook->graphs + first, logbook->graphs + last,
-                (logbook->graph_count - last) * sizeof *logbook->graphs);
-        logbook->graph_count -= last - first;
-    }
+    return fl_structure_bytes(graph) + 16 + 2 * sizeof graph;
 }
 
-static void drop_noted(fl_job_trace *logbook, uint32_t number)
+static void drop_oldest(fl_job_trace *logbook)
 {
-    for (size_t i = 0; i < logbook->graph_count; ++i) {
-        if (logbook->graphs[i].number == number) {
-            drop_graphs(logbook, i, i + 1);
-            return;
-        }
+    fl_log_graph *oldest = *fl_job_trace_graph_at(logbook, 0);
+    logbook->graph_bytes -= charge_of(oldest);
+    logbook->graph_first = (logbook->graph_first + 1) % logbook->graph_capacity;
+    --logbook->graph_count;
+    ++logbook->graphs_dropped;
+    fl_structure_free(&logbook->core->memory, oldest);
+}
+
+/* Makes room for another structure. False: no memory. */
+static bool reserve_graph(fl_job_trace *logbook)
+{
+    size_t old = logbook->graph_capacity;
+    if (logbook->graph_count < old) {
+        return true;
     }
+    if (fl_array_reserve(&logbook->core->memory, &logbook->graphs, &logbook->graph_capacity,
+                         old + 1, sizeof *logbook->graphs) != FILCH_OK) {
+        return false;
+    }
+    /* The ring was full: its front part, up to the oldest, follows what was the end. */
+    size_t room = logbook->graph_capacity - old, first = logbook->graph_first;
+    size_t moved = first < room ? first : room;
+    fl_log_graph **all = logbook->graphs;
+    memcpy(all + old, all, moved * sizeof *all);
+    memmove(all, all + moved, (first - moved) * sizeof *all);
+    return true;
+}
+
+/* Keeps a structure. False: no memory for its place. The caller holds core->lock. */
+static bool keep_graph(fl_job_trace *logbook, filch_graph *graph, fl_log_graph *made)
+{
+    if (graph->noted > logbook->graphs_dropped) {
+        fl_log_graph **place =
+            fl_job_trace_graph_at(logbook, graph->noted - 1 - logbook->graphs_dropped);
+        logbook->graph_bytes -= charge_of(*place);
+        fl_structure_free(&logbook->core->memory, *place);
+        *place = made;
+    } else if (reserve_graph(logbook)) {
+        *fl_job_trace_graph_at(logbook, logbook->graph_count++) = made;
+        graph->noted = logbook->graphs_dropped + logbook->graph_count;
+    } else {
+        return false;
+    }
+    logbook->graph_bytes += charge_of(made);
+    return true;
 }
 
 void fl_job_trace_graph(fl_job_trace *logbook, filch_graph *graph)
 {
     fl_core *core = logbook->core;
-    fl_log_graph made;
-    if (graph->kind != FILCH_GRAPH_CLOSED || graph->state != FL_GRAPH_SEALED ||
-        !fl_structure_note(graph, &made)) {
+    if (graph->kind != FILCH_GRAPH_CLOSED || graph->state != FL_GRAPH_SEALED) {
         return;
     }
-    uint64_t words = made.tasks + made.edges, most = 8 * logbook->most_tasks;
+    fl_log_graph *made = fl_structure_note(graph);
+    if (made == NULL) {
+        return;
+    }
+    uint64_t most = 32 * logbook->most_tasks;
     fl_mutex_lock(&core->lock);
-    if (graph->is_noted) {
-        drop_noted(logbook, graph->number);
+    if (charge_of(made) > most || !keep_graph(logbook, graph, made)) {
+        fl_structure_free(&core->memory, made);
     }
-    size_t old = 0;
-    for (uint64_t held = logbook->graph_words; old < logbook->graph_count && held + words > most;) {
-        held -= logbook->graphs[old].tasks + logbook->graphs[old].edges;
-        ++old;
-    }
-    drop_graphs(logbook, 0, old);
-    graph->is_noted =
-        words <= most &&
-        fl_array_reserve(&core->memory, &logbook->graphs, &logbook->graph_capacity,
-                         logbook->graph_count + 1, sizeof *logbook->graphs) == FILCH_OK;
-    if (graph->is_noted) {
-        logbook->graphs[logbook->graph_count++] = made;
-        logbook->graph_words += words;
-    } else {
-        fl_structure_free(&core->memory, &made);
+    while (logbook->graph_bytes > most) {
+        drop_oldest(logbook);
     }
     fl_mutex_unlock(&core->lock);
 }

@@ -42,7 +42,7 @@ typedef struct fl_log_job {
     filch_job_info info;
 } fl_log_job;
 
-/* Structure of a closed graph. Successors of the task
+/* Structure of a closed graph, followed by the arrays in the same block. Successors of the task
  * with order i: list[begin[i]] up to, but not including, list[begin[i + 1]]. */
 typedef struct fl_log_graph {
     uint32_t number, tasks;
@@ -65,9 +65,11 @@ typedef struct fl_job_trace {
     fl_core *core;
     fl_trace_ring *jobs;
     fl_job_figures figures;
-    fl_log_graph *graphs;
-    size_t graph_count, graph_capacity;
-    uint64_t graph_words; /* numbers held in the graphs' arrays: at most 8 * most_tasks */
+    /* Ring of the newest structures; the oldest is at graph_first. */
+    fl_log_graph **graphs;
+    size_t graph_first, graph_count, graph_capacity;
+    uint64_t graphs_dropped; /* structures ever dropped */
+    uint64_t graph_bytes;    /* bytes of the structures, see fl_job_trace_graph */
     /* Maximum number of batches, and of handles. */
     uint64_t most;
     /* Maximum number of a graph's tasks with accesses in the trace. */
@@ -88,8 +90,14 @@ void fl_job_trace_begins(fl_job_trace *logbook, filch_job *job);
 /* Notes a job that is over, with every field still valid. The caller holds core->lock. */
 void fl_job_trace_ended(fl_job_trace *logbook, filch_job *job, filch_status result);
 /* Keeps the structure of a graph, if the graph is closed and sealed; replaces what an earlier call
- * kept. The oldest structures make room. Takes graph->lock and core->lock. */
+ * kept. The oldest structures make room, so that all take at most 32 * most_tasks bytes. Without
+ * memory the structure is missing. Takes graph->lock and core->lock. */
 void fl_job_trace_graph(fl_job_trace *logbook, filch_graph *graph);
+/* Returns the structure with the given place among graph_count, the oldest first. */
+static inline fl_log_graph **fl_job_trace_graph_at(const fl_job_trace *logbook, uint64_t place)
+{
+    return &logbook->graphs[(logbook->graph_first + place) % logbook->graph_capacity];
+}
 /* Keeps the structures of all graphs. No thread builds, seals or destroys a graph meanwhile. */
 void fl_job_trace_graphs(fl_job_trace *logbook);
 
