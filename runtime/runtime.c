@@ -234,9 +234,8 @@ static filch_status build(filch_runtime *rt, const filch_runtime_desc *config, f
     if (status != FILCH_OK) {
         goto pool;
     }
-    status = fl_tracing_init(rt);
+    status = fl_tracing_init(rt, error);
     if (status != FILCH_OK) {
-        refuse(error, status, "no memory for the trace");
         goto memories;
     }
     status = fl_sched_init(&rt->sched, core, &rt->pool, &sched, error);

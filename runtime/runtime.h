@@ -25,6 +25,7 @@ struct filch_runtime {
      * can report copies has a ring per copy lane as well. */
     fl_trace_ring **rings;
     struct fl_job_trace *logbook; /* Trace of jobs; null until tracing starts. */
+    char *report; /* Absolute path of the report that FILCH_REPORT asks for; null: none. */
 };
 
 /* Returns whether no job runs. Waits for jobs still leaving after publishing their results. */

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recording: the rings of a runtime, the start and end of recording, and the files written from the
  * rings. */
+#define _POSIX_C_SOURCE 200809L
 #include "tracing.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/output.h"
 #include "filch/report.h"
@@ -58,15 +62,58 @@ static filch_status make_rings(filch_runtime *rt)
     return FILCH_OK;
 }
 
-filch_status fl_tracing_init(filch_runtime *rt)
+static void free_report(filch_runtime *rt)
 {
+    if (rt->report != NULL) {
+        fl_free(&rt->core.memory, rt->report, strlen(rt->report) + 1);
+        rt->report = NULL;
+    }
+}
+
+/* Makes rt->report from the setting: the program may change its working directory later. */
+static filch_status find_report(filch_runtime *rt, filch_error *error)
+{
+    const char *path = rt->core.settings.report;
+    fl_fault fault = {.status = FILCH_IO, .call = "filch_runtime_create", .label = "FILCH_REPORT"};
+    char folder[PATH_MAX] = "";
+    if (path[0] == '\0') {
+        return FILCH_OK;
+    }
+    if (path[0] != '/' && getcwd(folder, sizeof folder) == NULL) {
+        fault.native_code = errno;
+        return fl_error_fill(error, fault,
+                             "FILCH_REPORT is \"%s\", and the working directory has no path", path);
+    }
+    const char *between = folder[0] != '\0' ? "/" : "";
+    size_t bytes = strlen(folder) + strlen(between) + strlen(path) + 1;
+    rt->report = fl_alloc_zeroed(&rt->core.memory, bytes);
+    if (rt->report == NULL) {
+        fault.status = FILCH_OUT_OF_MEMORY;
+        return fl_error_fill(error, fault, "no memory for the report's path");
+    }
+    snprintf(rt->report, bytes, "%s%s%s", folder, between, path);
+    return FILCH_OK;
+}
+
+filch_status fl_tracing_init(filch_runtime *rt, filch_error *error)
+{
+    filch_status status = find_report(rt, error);
+    if (status != FILCH_OK) {
+        return status;
+    }
     rt->rings = fl_alloc_zeroed(&rt->core.memory, ring_count(rt) * sizeof *rt->rings);
-    return rt->rings != NULL ? FILCH_OK : FILCH_OUT_OF_MEMORY;
+    if (rt->rings == NULL) {
+        fl_fault fault = {.status = FILCH_OUT_OF_MEMORY, .call = "filch_runtime_create"};
+        free_report(rt);
+        return fl_error_fill(error, fault, "no memory for the trace");
+    }
+    return FILCH_OK;
 }
 
 void fl_tracing_fini(filch_runtime *rt)
 {
     free_rings(rt);
+    free_report(rt);
     fl_free(&rt->core.memory, rt->rings, ring_count(rt) * sizeof *rt->rings);
 }
 
@@ -308,9 +355,8 @@ filch_status fl_tracing_check(const fl_settings *settings, filch_error *error)
 
 void fl_tracing_keep_report(filch_runtime *rt)
 {
-    const char *path = rt->core.settings.report;
     filch_error error = FILCH_ERROR_INIT;
-    if (path[0] != '\0' && filch_report_write(rt, path) != FILCH_OK) {
+    if (rt->report != NULL && filch_report_write(rt, rt->report) != FILCH_OK) {
         (void)fl_error_fetch(&rt->core.errors, &error);
         fl_log_write(&rt->core.log, FILCH_LOG_WARNING, "the report is not written: %s", error.text);
     }

@@ -7,8 +7,9 @@
 
 #include "runtime.h"
 
-/* Makes the table of rings; no ring yet. FILCH_OUT_OF_MEMORY. */
-filch_status fl_tracing_init(filch_runtime *rt);
+/* Makes the table of rings, with no ring yet, and the report's absolute path. FILCH_OUT_OF_MEMORY,
+ * FILCH_IO (the working directory has no path): *error (may be null) has the reason. */
+filch_status fl_tracing_init(filch_runtime *rt, filch_error *error);
 /* Frees the rings and the table. No job runs, and recording has stopped. */
 void fl_tracing_fini(filch_runtime *rt);
 /* Starts recording; the first start makes the rings. The caller holds core->lock, or no second

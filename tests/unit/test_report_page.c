@@ -302,6 +302,20 @@ static void a_page_of_nothing_is_a_page(void **state)
     json_decref(root);
 }
 
+static void a_relative_path_means_the_folder_of_the_creation(void **state)
+{
+    (void)state;
+    char before[4096];
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(folder), 0);
+    setenv("FILCH_REPORT", "report.html", 1);
+    filch_runtime *runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    unsetenv("FILCH_REPORT");
+    assert_int_equal(chdir(before), 0);
+    assert_ok(filch_runtime_destroy(runtime));
+    json_decref(read_page());
+}
+
 static void refuse(const char *value, filch_status status, const char *reason)
 {
     filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
@@ -548,6 +562,7 @@ int main(void)
         TEST(a_page_agrees_with_the_job_on_host_devices),
         TEST(a_page_agrees_with_the_job_on_simulated_devices),
         TEST(a_page_of_nothing_is_a_page),
+        TEST(a_relative_path_means_the_folder_of_the_creation),
         TEST(a_bad_setting_fails_the_creation),
         TEST(a_page_that_fails_at_the_end_is_a_warning),
         TEST(the_call_writes_a_page_and_names_its_failures),
