@@ -415,18 +415,38 @@ static void the_call_writes_a_page_and_names_its_failures(void **state)
     assert_ok(filch_runtime_destroy(runtime));
 }
 
+/* Takes a locale whose numbers have a comma: an installed one, or one made in a folder. Null: there
+ * is none. */
+static const char *take_comma(const char *made)
+{
+    static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "it_IT.UTF-8"};
+    char command[256];
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        if (setlocale(LC_ALL, names[i]) != NULL && localeconv()->decimal_point[0] == ',') {
+            return names[i];
+        }
+    }
+    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/%s >%s/log 2>&1", made,
+             names[0], made);
+    setenv("LOCPATH", made, 1);
+    bool is_made = system(command) == 0 && setlocale(LC_ALL, names[0]) != NULL;
+    unsetenv("LOCPATH");
+    return is_made && localeconv()->decimal_point[0] == ',' ? names[0] : NULL;
+}
+
 /* A page and a trace, in a locale whose numbers have a comma. */
 static void numbers_have_a_point_in_every_locale(void **state)
 {
     (void)state;
-    static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "it_IT.UTF-8"};
-    const char *chosen = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && chosen == NULL; ++i) {
-        chosen = setlocale(LC_ALL, names[i]) != NULL ? names[i] : NULL;
-    }
-    if (chosen == NULL || strcmp(localeconv()->decimal_point, ",") != 0) {
+    char made[64], command[96];
+    snprintf(made, sizeof made, "%s/locale", folder);
+    snprintf(command, sizeof command, "rm -r %s", made);
+    assert_int_equal(mkdir(made, 0700), 0);
+    bool has_comma = take_comma(made) != NULL;
+    assert_int_equal(system(command), 0);
+    if (!has_comma) {
         setlocale(LC_ALL, "C");
-        skip(); /* no locale with a comma is installed */
+        skip(); /* no locale with a comma is installed, nor can one be made */
     }
     setenv("FILCH_REPORT", path, 1);
     filch_runtime *runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
@@ -436,11 +456,12 @@ static void numbers_have_a_point_in_every_locale(void **state)
     fixture_add(graph, codelet, NULL, NULL, 0);
     assert_ok(fixture_run(graph));
     assert_ok(filch_trace_write(runtime, path));
-    setlocale(LC_NUMERIC, "C"); /* the reader must not turn points into commas itself */
-    json_t *trace = json_load_file(path, 0, NULL);
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = uselocale(plain);
+    json_t *trace = json_load_file(path, 0, NULL); /* the reader's locale has a point */
+    assert_ptr_equal(uselocale(before), plain);
+    freelocale(plain);
     assert_non_null(trace);
     json_decref(trace);
-    setlocale(LC_NUMERIC, chosen);
     assert_ok(filch_runtime_destroy(runtime));
     assert_string_equal(localeconv()->decimal_point, ","); /* the program's locale is back */
     setlocale(LC_ALL, "C");
