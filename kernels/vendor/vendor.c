@@ -113,8 +113,11 @@ int fl_vendor_room_grow(const fl_vendor_lane *lane, fl_vendor_room *room, size_t
     int code = fl_vendor_memory_code(api->cuMemAlloc(&block, bytes));
     if (code != 0)
         return code;
-    if (room->block)
+    if (room->block) {
+        /* What the lane has queued may use it. */
+        (void)api->cuStreamSynchronize(lane->stream);
         (void)api->cuMemFree(room->block);
+    }
     *room = (fl_vendor_room){block, bytes};
     return 0;
 }
