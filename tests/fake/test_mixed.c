@@ -187,16 +187,23 @@ static void systems_are_solved(void **state)
 static void a_good_matrix_is_refined(void **state)
 {
     static const uint32_t least[COMPUTES] = {2, 3, 4, 3, 2}, most[COMPUTES] = {3, 7, 12, 7, 3};
+    uint32_t steps[COMPUTES];
     bed b;
     (void)state;
     open_bed(&b, &one_gpu);
     for (size_t k = 0; k < COMPUTES; k++) {
+        uint64_t rounded = fakecuda_count("cublasGemmEx");
         fl_mixed_result r = solved(&b, conditioned(&b, N, 10), 2, computes[k]);
         assert_int_equal(r.way, FL_MIXED_REFINED);
         assert_int_equal(r.iterations, 0);
         assert_in_range(r.refinements, least[k], most[k]);
-        assert_true((fakecuda_count("cublasGemmEx") > 0) == (k > 0));
+        assert_true((fakecuda_count("cublasGemmEx") > rounded) == (k > 0));
+        steps[k] = r.refinements;
     }
+    /* TF32 three times is as good as single precision, and better than once. */
+    assert_int_equal(computes[4], FL_DENSE_TF32X3);
+    assert_int_equal(steps[4], steps[0]);
+    assert_true(steps[4] < steps[1]);
     end(&b);
 }
 
