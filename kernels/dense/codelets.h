@@ -8,6 +8,7 @@
 
 typedef enum fl_dense_kernel {
     FL_DENSE_LU_PANEL, /* A, pivots, info [, inverse, identity, scratch] */
+    FL_DENSE_LU_REST,  /* A, pivots: what columns of a panel leave of those on their right */
     FL_DENSE_INVERT,   /* A, inverse, identity, scratch */
     FL_DENSE_SWAP,     /* A, pivots ... */
     FL_DENSE_STEP,     /* triangle's block column, B [, pivots] [, inverse, scratch] */
@@ -54,13 +55,20 @@ filch_codelet *fl_dense_make_kernel(const fl_dense *dense, filch_codelet_desc *d
 #define FL_EXCHANGE_MOST 1024
 #define FL_EXCHANGE_LIST 2
 bool fl_dense_has_exchange(fl_dense *dense);
-/* A codelet with FL_DENSE_LU_PANEL's arguments, that inverts nothing, and its first accesses, then
- * FL_LU_PANEL_WORDS words of 32 bits, zero at first. Null as above. */
+/* A codelet that factors `order` columns of a panel, from row `row` on, whose first row is the
+ * pivots'. At most FL_LU_GROUP; fewer are the panel's last. The panel's other columns get the
+ * exchanges of rows, and those on the right the solutions for the rows on top. Accesses are
+ * FL_DENSE_LU_PANEL's first, then FL_LU_PANEL_WORDS words of 32 bits, zero at first. Null as
+ * above. */
+#define FL_LU_GROUP 128
 filch_codelet *fl_dense_panel(fl_dense *dense);
 /* Its launch. */
 int fl_dense_panel_shape(const filch_call *call, filch_shape *shape);
 
 int fl_dense_run_lu_panel(const fl_place *on, const filch_call *call);
+int fl_dense_run_lu_rest(const fl_place *on, const filch_call *call);
+/* The panel's codelet on the host. */
+int fl_dense_host_group(const filch_call *call);
 int fl_dense_run_invert(const fl_place *on, const filch_call *call);
 int fl_dense_run_swap(const fl_place *on, const filch_call *call);
 int fl_dense_run_step(const fl_place *on, const filch_call *call);
@@ -69,6 +77,8 @@ int fl_dense_run_qr_panel(const fl_place *on, const filch_call *call);
 int fl_dense_run_reflect(const fl_place *on, const filch_call *call);
 int fl_dense_run_apply(const fl_place *on, const filch_call *call);
 double fl_dense_work_lu_panel(const filch_call *call);
+double fl_dense_work_lu_rest(const filch_call *call);
+double fl_dense_work_group(const filch_call *call);
 double fl_dense_work_invert(const filch_call *call);
 double fl_dense_work_swap(const filch_call *call);
 double fl_dense_work_step(const filch_call *call);

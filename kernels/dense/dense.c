@@ -14,12 +14,12 @@
 #define PANEL_ROWS 256
 #define PANEL_ROWS_LEAST 64
 #define PANEL_BLOCKS_LEAST 32
-/* What a block has in shared memory: a strip of 32 columns and 64 columns of 32, or a product's
- * three stages of two pieces of 64 x 16, beside some words and 32 columns of 33. All GPUs of
- * compute capability 8.0 or more have 99 KiB; a strip that does not fit is factored where it is. */
+/* What a block has in shared memory: a strip of 32 columns and 64 columns of 36, or 32 columns of a
+ * group's triangle, beside some words and 32 columns of 33. All GPUs of compute capability 8.0 or
+ * more have 99 KiB; a strip that does not fit is factored where it is. */
 #define PANEL_STRIP 32
-#define PANEL_BATCH 64
-#define PANEL_STAGES (3 * 2 * 64 * 16)
+#define PANEL_BATCH (64 * (PANEL_STRIP + 4))
+#define PANEL_TRIANGLE (PANEL_STRIP * (FL_LU_GROUP + 1))
 #define PANEL_MORE 2560
 #define PANEL_BYTES_MOST (99 << 10)
 /* The kernel numbers rows, and those of its last block beyond the panel, by int. */
@@ -42,6 +42,7 @@ extern const char fl_text_lu_panel[];
     }
 
 SIDES(lu_panel)
+SIDES(lu_rest)
 SIDES(invert)
 SIDES(swap)
 SIDES(step)
@@ -61,10 +62,11 @@ static const struct {
     filch_enqueue_fn enqueue;
     filch_work_fn work;
 } kernels[FL_DENSE_KERNELS] = {
-    [FL_DENSE_LU_PANEL] = ROW(lu_panel), [FL_DENSE_INVERT] = ROW(invert),
-    [FL_DENSE_SWAP] = ROW(swap),         [FL_DENSE_STEP] = ROW(step),
-    [FL_DENSE_PARTS] = ROW(parts),       [FL_DENSE_QR_PANEL] = ROW(qr_panel),
-    [FL_DENSE_REFLECT] = ROW(reflect),   [FL_DENSE_APPLY] = ROW(apply),
+    [FL_DENSE_LU_PANEL] = ROW(lu_panel), [FL_DENSE_LU_REST] = ROW(lu_rest),
+    [FL_DENSE_INVERT] = ROW(invert),     [FL_DENSE_SWAP] = ROW(swap),
+    [FL_DENSE_STEP] = ROW(step),         [FL_DENSE_PARTS] = ROW(parts),
+    [FL_DENSE_QR_PANEL] = ROW(qr_panel), [FL_DENSE_REFLECT] = ROW(reflect),
+    [FL_DENSE_APPLY] = ROW(apply),
 };
 
 static int run_nothing(const filch_call *call)
@@ -130,10 +132,10 @@ int fl_dense_panel_shape(const filch_call *call, filch_shape *shape)
     if (call->team > 0)
         blocks = fl_least(blocks, call->team);
     size_t rows = blocks_of(blocks_of(m, blocks), 8) * 8;
-    size_t strip = (rows + 1 + PANEL_BATCH) * PANEL_STRIP;
+    size_t strip = (rows + 1) * PANEL_STRIP + PANEL_BATCH;
     size_t more = PANEL_STRIP * (PANEL_STRIP + 1) * a->element + PANEL_MORE;
-    if (strip * a->element + more > PANEL_BYTES_MOST || strip < PANEL_STAGES)
-        strip = PANEL_STAGES;
+    if (strip * a->element + more > PANEL_BYTES_MOST || strip < PANEL_TRIANGLE)
+        strip = PANEL_TRIANGLE;
     shape->grid[0] = (uint32_t)blocks;
     shape->block[0] = PANEL_THREADS;
     shape->shared_bytes = (uint32_t)(strip * a->element + more);
@@ -167,9 +169,9 @@ filch_codelet *fl_dense_panel(fl_dense *dense)
     cuda.entry = dense->desc.element == sizeof(double) ? "fl_lu_panel_f64" : "fl_lu_panel_f32";
     cuda.shape_of = fl_dense_panel_shape;
     desc.name = "panel";
-    desc.work = fl_dense_work_lu_panel;
+    desc.work = fl_dense_work_group;
     dense->has_tried_panel = true;
-    return dense->panel = fl_dense_make_kernel(dense, &desc, &cuda, host_lu_panel);
+    return dense->panel = fl_dense_make_kernel(dense, &desc, &cuda, fl_dense_host_group);
 }
 
 filch_status fl_dense_add(const fl_dense *dense, filch_graph *graph, filch_codelet *codelet,

@@ -59,6 +59,75 @@ int fl_dense_run_lu_panel(const fl_place *on, const filch_call *call)
     return code != 0 || !args->inverts ? code : invert(on, args, a, &call->views[3]);
 }
 
+/* By LAPACK's getrf; a column is singular when none before it was. */
+static int factor_group(const fl_place *on, const filch_call *call, uint64_t first)
+{
+    const fl_dense_args *args = call->args;
+    const filch_view *a = &call->views[0];
+    const filch_view own = fl_part(a, args->row, first, a->rows - args->row, args->order);
+    int32_t *pivots = (int32_t *)call->views[1].ptr + first, *info = call->views[2].ptr, own_info;
+    int code = fl_place_getrf(on, &own, pivots, &own_info);
+    if (first == 0 || *info == 0)
+        *info = own_info == 0 ? 0 : own_info + (int32_t)first;
+    return code;
+}
+
+int fl_dense_host_group(const filch_call *call)
+{
+    static const fl_vendor_form lower = {
+        .fill = FL_VENDOR_FILL_LOWER, .diagonal = FL_VENDOR_UNIT, .alpha = 1};
+    const fl_dense_args *args = call->args;
+    const fl_place on = {.host = args->host};
+    const filch_view *a = &call->views[0];
+    int32_t *pivots = call->views[1].ptr;
+    uint64_t row = args->row, count = args->order, first = row - call->views[1].row;
+    uint64_t last = first + count;
+    const filch_view left = fl_part(a, row, 0, a->rows - row, first);
+    const filch_view right = fl_part(a, row, last, a->rows - row, a->cols - last);
+    const filch_view triangle = fl_part(a, row, first, count, count);
+    const filch_view top = fl_part(&right, 0, 0, count, right.cols);
+    int code = factor_group(&on, call, first);
+    if (code == 0 && first > 0)
+        code = fl_place_laswp(&on, &left, pivots + first, count, false);
+    if (code == 0 && right.cols > 0)
+        code = fl_place_laswp(&on, &right, pivots + first, count, false);
+    if (code == 0 && right.cols > 0)
+        code = fl_place_trsm(&on, &lower, &triangle, &top);
+    for (uint64_t k = first; k < last; k++)
+        pivots[k] += (int32_t)first;
+    return code;
+}
+
+double fl_dense_work_group(const filch_call *call)
+{
+    const fl_dense_args *args = call->args;
+    const filch_view *a = &call->views[0];
+    double count = (double)args->order;
+    return fl_flops_lu((double)(a->rows - args->row), count) + count * count * (double)a->cols;
+}
+
+int fl_dense_run_lu_rest(const fl_place *on, const filch_call *call)
+{
+    static const fl_vendor_form minus = {.alpha = -1, .beta = 1};
+    const fl_dense_args *args = call->args;
+    const filch_view *a = &call->views[0];
+    uint64_t row = args->row, count = args->order, first = row - call->views[1].row;
+    uint64_t below = row + count, beyond = first + count;
+    const filch_view lower = fl_part(a, below, first, a->rows - below, count);
+    const filch_view upper = fl_part(a, row, beyond, count, a->cols - beyond);
+    const filch_view rest = fl_part(a, below, beyond, a->rows - below, a->cols - beyond);
+    return fl_place_gemm(on, &minus, &lower, &upper, &rest);
+}
+
+double fl_dense_work_lu_rest(const filch_call *call)
+{
+    const fl_dense_args *args = call->args;
+    const filch_view *a = &call->views[0];
+    uint64_t beyond = args->row - call->views[1].row + args->order;
+    return 2 * (double)args->order * (double)(a->rows - args->row - args->order) *
+           (double)(a->cols - beyond);
+}
+
 int fl_dense_run_invert(const fl_place *on, const filch_call *call)
 {
     return invert(on, call->args, &call->views[0], &call->views[1]);
@@ -214,19 +283,38 @@ static size_t order_of(const fl_lu *lu, size_t panel)
     return fl_least(lu->a.tile, lu->order - panel * lu->a.tile);
 }
 
-/* By filch's kernel; the inverse is another task's. */
+/* A group of a panel's columns, and the product that it leaves. */
+static filch_status add_group(const fl_lu *lu, size_t k, bool is_first, fl_dense_args args,
+                              bool is_last, filch_graph *graph)
+{
+    const filch_access group[] = {FILCH_RW(lu->a.data, 0, k),
+                                  is_first ? (filch_access)FILCH_W(lu->pivots, k, 0)
+                                           : (filch_access)FILCH_RW(lu->pivots, k, 0),
+                                  is_first ? (filch_access)FILCH_W(lu->info, k, 0)
+                                           : (filch_access)FILCH_RW(lu->info, k, 0),
+                                  FILCH_RW(lu->state, 0, 0)};
+    const filch_access rest[] = {FILCH_RW(lu->a.data, 0, k), FILCH_R(lu->pivots, k, 0)};
+    uint32_t owner = fl_columns_owner(&lu->a, k);
+    filch_status status = fl_dense_add(lu->dense, graph, lu->panel, args, group, 4, owner);
+    return status != FILCH_OK || is_last
+               ? status
+               : fl_dense_add(lu->dense, graph, lu->dense->codelets[FL_DENSE_LU_REST], args, rest,
+                              2, owner);
+}
+
+/* By filch's kernel, group by group; the inverse is another task's. */
 static filch_status add_own_panel(const fl_lu *lu, size_t k, fl_dense_args args, filch_graph *graph)
 {
-    const filch_access panel[] = {FILCH_RW(lu->a.data, 0, k), FILCH_W(lu->pivots, k, 0),
-                                  FILCH_W(lu->info, k, 0), FILCH_RW(lu->state, 0, 0)};
     const filch_access inverse[] = {FILCH_R(lu->a.data, 0, k), FILCH_W(lu->inverses, 0, k),
                                     FILCH_R(lu->identity, 0, 0),
                                     fl_dense_scratch(lu->dense, args.order, args.order)};
-    bool inverts = args.inverts;
-    args.inverts = false;
-    filch_status status =
-        fl_dense_add(lu->dense, graph, lu->panel, args, panel, 4, fl_columns_owner(&lu->a, k));
-    return status != FILCH_OK || !inverts
+    filch_status status = FILCH_OK;
+    for (size_t first = 0; first < args.order && status == FILCH_OK; first += FL_LU_GROUP) {
+        size_t count = fl_least(FL_LU_GROUP, args.order - first);
+        const fl_dense_args group = {.row = args.row + first, .order = count};
+        status = add_group(lu, k, first == 0, group, first + count == args.order, graph);
+    }
+    return status != FILCH_OK || !args.inverts
                ? status
                : fl_dense_add(lu->dense, graph, lu->dense->codelets[FL_DENSE_INVERT], args, inverse,
                               4, fl_columns_owner(&lu->a, k));

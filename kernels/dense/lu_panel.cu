@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LU with partial pivoting of a tall panel in one launch (LAPACK's getrf, its pivots included).
- * Over product.cuh and counters.cuh.
+/* LU with partial pivoting of up to GROUP columns of a tall panel in one launch (LAPACK's getrf, its
+ * pivots included), with the exchanges of rows and the solutions on top in the panel's other
+ * columns. What is left of those is a product, and another task's. Over product.cuh and
+ * counters.cuh.
  *
  * The rows are dealt to thread blocks. A strip of W columns is factored in shared memory with one
  * exchange of all blocks a column: each publishes its candidate for the pivot and the candidate's
  * row; all choose alike, the largest and of equals the first; then each updates its rows. After a
- * strip its pivots go to the other columns of its group of GROUP columns, and after a group to all
- * other columns of the panel: a warp exchanges the rows of a column and solves for the rows on top,
- * all blocks meet, and each updates its own rows (S. Tomov, J. Dongarra, M. Baboulin, "Towards
+ * strip its pivots go to the other columns of the group, and after the group to all other columns
+ * of the panel: a warp exchanges the rows of a column and solves for the rows on top, and within the
+ * group all blocks meet and each updates its own rows (S. Tomov, J. Dongarra, M. Baboulin, "Towards
  * dense linear algebra for hybrid GPU accelerated manycore systems", Parallel Computing 36, 2010,
  * has the blocking).
  *
@@ -22,14 +24,15 @@
  * or a second word (NCCL's protocol LL). Words are written by turns in two places. A block writes a
  * place anew two steps later, after it has read what all published a step later; and they published
  * that after they had read the place. Step numbers go on from launch to launch. */
-#include "filch/kernel.h"
-
-constexpr int W = 32, GROUP = 128;
+constexpr int W = 32;
+constexpr int GROUP = 128; /* codelets.h has the number, too */
 constexpr int WARPS = THREADS / 32;
 constexpr int MOST = THREADS; /* blocks: a thread reads the candidate of each */
 constexpr int PER_LANE = GROUP / 32;
-constexpr int BATCH = 64; /* columns that a strip updates at once */
-constexpr int TILE = 64, DEPTH = 16;
+constexpr int FRAGMENTS = 4; /* of columns that a warp updates at once */
+/* Columns that a strip updates at once, and elements from one to the next: fragments meet all banks.
+ */
+constexpr int BATCH = 64, BATCH_STEP = W + 4;
 /* Polls of the first block until it closes the door, of about half a microsecond each. */
 constexpr unsigned PATIENCE = 2048;
 constexpr unsigned CLOSED = 1u << 31, NONE = ~0u;
@@ -104,8 +107,8 @@ static unsigned memory_bytes()
 }
 #endif
 
-/* A value in words, and its place in the order of magnitudes: 0 for a NaN, which is never chosen
- * but as the first row; then LAPACK's idamax stays there. */
+/* A value in words, and its place in the order of magnitudes, whose upper half is rarely the same:
+ * 0 for a NaN, which is never chosen but as the first row; then LAPACK's idamax stays there. */
 template <typename T> struct halves;
 
 template <> struct halves<double> {
@@ -124,8 +127,22 @@ template <> struct halves<double> {
     __device__ static word magnitude(double x, bool is_first)
     {
         word bits = (word)__double_as_longlong(x) & ~((word)1 << 63);
-        return x == x ? bits + 1 : is_first ? ~(word)0 : 0;
+        return bits <= infinity ? bits + 1 : is_first ? ~(word)0 : 0;
     }
+
+    /* Where it is written: compilers would move a division to where its result is used. */
+    __device__ static double reciprocal(double x)
+    {
+#ifdef __CUDACC__
+        double y;
+        asm volatile("rcp.rn.f64 %0, %1;" : "=d"(y) : "d"(x));
+        return y;
+#else
+        return 1 / x;
+#endif
+    }
+
+    static constexpr word infinity = (word)0x7ff << 52;
 
     static constexpr double safe = 0x1p-1022; /* LAPACK's: the reciprocal does not overflow */
 };
@@ -148,8 +165,21 @@ template <> struct halves<float> {
     __device__ static word magnitude(float x, bool is_first)
     {
         word bits = __float_as_uint(x) & 0x7fffffffu;
-        return x == x ? bits + 1 : is_first ? 0xffffffffu : 0;
+        return bits <= infinity ? (bits + 1) << 32 : is_first ? ~(word)0 : 0;
     }
+
+    __device__ static float reciprocal(float x)
+    {
+#ifdef __CUDACC__
+        float y;
+        asm volatile("rcp.rn.f32 %0, %1;" : "=f"(y) : "f"(x));
+        return y;
+#else
+        return 1 / x;
+#endif
+    }
+
+    static constexpr word infinity = (word)0x7f8 << 20;
 
     static constexpr float safe = 0x1p-126f;
 };
@@ -172,7 +202,8 @@ template <typename T> struct workspace {
 template <typename T> struct panel {
     T *a;
     unsigned long long lda;
-    int m, n, order;
+    int m, n;
+    int first, end; /* the columns that are factored */
     unsigned *state;
     word *words;
     unsigned epoch, me, people, gate;
@@ -248,7 +279,7 @@ template <typename T> struct panel {
             words[e] = 0;
         if (threadIdx.x == 0) {
             state[DOOR] = state[PEOPLE] = state[LEFT] = state[GATE] = 0;
-            state[EPOCH] = is_new ? 0 : epoch + order;
+            state[EPOCH] = is_new ? 0 : epoch + end;
         }
     }
 
@@ -272,28 +303,35 @@ template <typename T> struct panel {
 
     /* --- A step --- */
 
-    __device__ static candidate<T> better(const candidate<T> &x, const candidate<T> &y)
+    /* The lane that has the warp's best. */
+    __device__ static int leader(const candidate<T> &own)
     {
-        return y.size > x.size || (y.size == x.size && y.row < x.row) ? y : x;
+        unsigned high = (unsigned)(own.size >> 32), low = (unsigned)own.size;
+        unsigned lanes = __ballot_sync(NONE, high == __reduce_max_sync(NONE, high));
+        bool is_one = lanes >> threadIdx.x % 32 & 1;
+        if ((lanes & (lanes - 1)) != 0) { /* which is rare, but where there are no candidates */
+            unsigned most = __reduce_max_sync(NONE, is_one ? low : 0);
+            is_one = is_one && low == most;
+            unsigned row = __reduce_min_sync(NONE, is_one ? own.row : NONE);
+            lanes = __ballot_sync(NONE, is_one && own.row == row);
+        }
+        return __ffs((int)lanes) - 1;
     }
 
     /* The block's best of its threads' candidates. Two places by turns: all have read one when all
      * have met at the other. */
     __device__ candidate<T> best(const candidate<T> &own, int turn)
     {
-        unsigned high = __reduce_max_sync(NONE, (unsigned)(own.size >> 32)), low = 0;
-        low = __reduce_max_sync(NONE, (unsigned)(own.size >> 32) == high ? (unsigned)own.size : 0);
-        word size = (word)high << 32 | low;
-        unsigned row = __reduce_min_sync(NONE, own.size == size ? own.row : NONE);
+        int lane = (int)threadIdx.x % 32;
         candidate<T> *found = space().found[turn];
-        if (own.size == size && own.row == row)
-            found[threadIdx.x / 32] = own; /* several have none, and write alike */
+        if (!__any_sync(NONE, own.row != NONE)) {
+            if (lane == 0)
+                found[threadIdx.x / 32] = none();
+        } else if (lane == leader(own)) {
+            found[threadIdx.x / 32] = own;
+        }
         __syncthreads();
-        candidate<T> all = found[0];
-#pragma unroll
-        for (int k = 1; k < WARPS; k++)
-            all = better(all, found[k]);
-        return all;
+        return found[leader(lane < WARPS ? found[lane] : none())];
     }
 
     __device__ static candidate<T> none()
@@ -305,30 +343,44 @@ template <typename T> struct panel {
         return c;
     }
 
+    /* Rows come in their order. Row k counts whatever it has, so that a NaN below need not. */
     __device__ static candidate<T> consider(const candidate<T> &c, T value, int row, int k)
     {
-        candidate<T> other;
-        other.size = halves<T>::magnitude(value, row == k);
-        other.row = (unsigned)row;
-        other.value = value;
-        return better(c, other);
+        candidate<T> larger = c;
+        word size = halves<T>::magnitude(value, row == k);
+        bool is_larger = size > c.size;
+        larger.size = is_larger ? size : c.size;
+        larger.row = is_larger ? (unsigned)row : c.row;
+        larger.value = is_larger ? value : c.value;
+        return larger;
     }
 
-    /* The half that carries this number. */
-    __device__ static unsigned take(const word *at, unsigned number)
+    /* Of `count` words: all are looked at before any is waited for, so that they come together. */
+    template <int Count>
+    __device__ static void take_all(unsigned (&got)[Count], const word *at, unsigned number)
     {
-        word both = word_look(at);
-        while ((unsigned)(both >> 32) != number) {
-            look_again();
-            both = word_look(at);
+        bool is_there = false;
+        while (!is_there) {
+            word both[Count];
+#pragma unroll
+            for (int e = 0; e < Count; e++)
+                both[e] = word_look(at + e);
+            is_there = true;
+#pragma unroll
+            for (int e = 0; e < Count; e++) {
+                got[e] = (unsigned)both[e];
+                is_there = is_there && (unsigned)(both[e] >> 32) == number;
+            }
+            if (!is_there)
+                look_again();
         }
-        return (unsigned)both;
     }
 
     __device__ static T take_value(const word *at, unsigned number)
     {
-        unsigned low = take(at, number);
-        return halves<T>::join(low, halves<T>::count == 2 ? take(at + 1, number) : 0);
+        unsigned got[halves<T>::count];
+        take_all(got, at, number);
+        return halves<T>::join(got[0], got[halves<T>::count - 1]);
     }
 
     __device__ word *slot(int turn, unsigned block) const
@@ -360,16 +412,16 @@ template <typename T> struct panel {
         constexpr int ahead = 8; /* loads before stores, which they cannot pass */
         for (int r = own_from(s + j) + (int)threadIdx.x; j > 0 && r < rows; r += THREADS) {
             T l = strip<IsHere>(s, j - 1, r);
-            for (int first = j + 1; first < width; first += ahead) {
+            for (int c = j + 1; c < width; c += ahead) {
                 T x[ahead];
 #pragma unroll
                 for (int e = 0; e < ahead; e++)
-                    if (first + e < width)
-                        x[e] = strip<IsHere>(s, first + e, r) - l * space().top[j - 1][first + e];
+                    if (c + e < width)
+                        x[e] = strip<IsHere>(s, c + e, r) - l * space().top[j - 1][c + e];
 #pragma unroll
                 for (int e = 0; e < ahead; e++)
-                    if (first + e < width)
-                        strip<IsHere>(s, first + e, r) = x[e];
+                    if (c + e < width)
+                        strip<IsHere>(s, c + e, r) = x[e];
             }
         }
     }
@@ -407,9 +459,18 @@ template <typename T> struct panel {
             publish_row<IsHere>(top_row(turn), s, width, k - s, k, thread - 128, number);
     }
 
+    /* Column j of the strip by a pivot whose reciprocal may overflow, as LAPACK does it. What is left
+     * to multiply by. */
+    template <bool IsHere> __device__ T divide(int s, int j, int k, T pivot)
+    {
+        for (int r = own_from(k + 1) + (int)threadIdx.x; pivot != T(0) && r < rows; r += THREADS)
+            strip<IsHere>(s, j, r) /= pivot;
+        return T(1);
+    }
+
     /* Column k, whose candidates in own rows are known: the next column's. */
     template <bool IsHere>
-    __device__ candidate<T> step(candidate<T> own, int s, int width, int k, int group)
+    __device__ candidate<T> step(candidate<T> own, int s, int width, int k)
     {
         constexpr int parts = halves<T>::count;
         int turn = k % 2, thread = (int)threadIdx.x, j = k - s;
@@ -419,15 +480,17 @@ template <typename T> struct panel {
         finish<IsHere>(s, width, j);
         own = none();
         if (thread < (int)people) {
-            const word *from = slot(turn, (unsigned)thread);
-            own.value = take_value(from, number);
-            own.row = take(from + parts, number);
+            unsigned got[parts + 1];
+            take_all(got, slot(turn, (unsigned)thread), number);
+            own.value = halves<T>::join(got[0], got[parts - 1]);
+            own.row = got[parts];
             own.size = own.row == NONE ? 0 : halves<T>::magnitude(own.value, (int)own.row == k);
         }
         const candidate<T> pivot = best(own, 1);
+        T inverse = halves<T>::reciprocal(pivot.value); /* while the row comes */
         int row = (int)pivot.row;
         if (thread < width) {
-            const word *from = row_of(turn, (unsigned)(row / each)) + thread * parts;
+            const word *from = row_of(turn, (unsigned)((row - first) / each)) + thread * parts;
             T value = take_value(from, number);
             space().top[j][thread] = value;
             if (row != k && is_own(k))
@@ -437,20 +500,17 @@ template <typename T> struct panel {
                 strip<IsHere>(s, thread - 32, row - first_row) =
                     take_value(top_row(turn) + (thread - 32) * parts, number);
         } else if (thread == 64) {
-            space().pivot[k - group] = row;
+            space().pivot[k - first] = row;
             if (me == 0)
                 pivots[k] = row + 1;
             info = info == 0 && pivot.value == T(0) ? k + 1 : info;
         }
-        T inverse = T(1) / pivot.value;
-        bool is_safe = fabs(pivot.value) >= halves<T>::safe;
         __syncthreads();
+        if (fabs(pivot.value) < halves<T>::safe)
+            inverse = divide<IsHere>(s, j, k, pivot.value);
         own = none();
         for (int r = own_from(k + 1) + thread; r < rows; r += THREADS) {
-            T x = strip<IsHere>(s, j, r);
-            x = is_safe || pivot.value != pivot.value ? x * inverse
-                : pivot.value == T(0)                 ? x
-                                                      : x / pivot.value;
+            T x = strip<IsHere>(s, j, r) * inverse;
             T next = j + 1 < width ? strip<IsHere>(s, j + 1, r) - x * space().top[j][j + 1] : T(0);
             strip<IsHere>(s, j, r) = x;
             if (j + 1 == width)
@@ -461,7 +521,7 @@ template <typename T> struct panel {
         return own;
     }
 
-    template <bool IsHere> __device__ void factor(int s, int width, int group)
+    template <bool IsHere> __device__ void factor(int s, int width)
     {
         int begin = own_from(s) + (int)threadIdx.x;
         candidate<T> own = none();
@@ -473,7 +533,7 @@ template <typename T> struct panel {
         for (int r = begin; r < rows; r += THREADS)
             own = consider(own, strip<IsHere>(s, 0, r), first_row + r, s);
         for (int k = s; k < s + width; k++)
-            own = step<IsHere>(own, s, width, k, group);
+            own = step<IsHere>(own, s, width, k);
         __syncthreads();
         if constexpr (IsHere)
             for (int j = 0; j < width; j++)
@@ -483,21 +543,20 @@ template <typename T> struct panel {
 
     /* --- Other columns --- */
 
-    /* Row that exchange number i of `count` from row `first` on writes; then those of the pivots.
-     */
-    __device__ int row_at(int i, int first, int count, int group) const
+    /* Row that exchange number i of `count` from row s on writes; then those of the pivots. */
+    __device__ int row_at(int i, int s, int count) const
     {
-        return i < count ? first + i : space().pivot[first - group + i - count];
+        return i < count ? s + i : space().pivot[s - first + i - count];
     }
 
     /* Of every row that is written, the row that comes there: exchanges followed backwards. */
-    __device__ void list(int first, int count, int group)
+    __device__ void list(int s, int count)
     {
         for (int i = (int)threadIdx.x; i < 2 * count; i += THREADS) {
-            int row = row_at(i, first, count, group);
+            int row = row_at(i, s, count);
             for (int k = count - 1; k >= 0; k--) {
-                int pivot = space().pivot[first - group + k];
-                row = row == first + k ? pivot : row == pivot ? first + k : row;
+                int pivot = space().pivot[s - first + k];
+                row = row == s + k ? pivot : row == pivot ? s + k : row;
             }
             space().from[i] = row;
         }
@@ -511,19 +570,19 @@ template <typename T> struct panel {
     }
 
     /* Columns q W .. of the triangle whose order is `count`, into shared memory. */
-    __device__ void load_piece(T *piece, int q, int first, int count)
+    __device__ void load_piece(T *piece, int q, int s, int count)
     {
         __syncthreads();
         int width = count - q * W < W ? count - q * W : W;
         for (int e = (int)threadIdx.x; e < width * count; e += THREADS) {
             int i = e % count, c = e / count;
             piece[c * stride(count) + i] =
-                count <= W ? space().top[i][c] : *at(first + i, first + q * W + c);
+                count <= W ? space().top[i][c] : *at(s + i, s + q * W + c);
         }
         __syncthreads();
     }
 
-    /* Rows of one column that a lane has: first + 32 h + lane, less what piece q adds. */
+    /* Rows of one column that a lane has: s + 32 h + lane, less what piece q adds. */
     __device__ static void solve(T (&x)[PER_LANE], const T *piece, int q, int count)
     {
         int lane = (int)threadIdx.x % 32, step = stride(count);
@@ -546,15 +605,15 @@ template <typename T> struct panel {
             x[h] = h == q ? own : x[h];
     }
 
-    /* Pivots first .. of `count` to columns [left, left_end) and [right, right_end), of which the
+    /* Pivots s .. of `count` to columns [left, left_end) and [right, right_end), of which the
      * right ones are solved for. */
-    __device__ void spread(int first, int count, int group, int left, int left_end, int right,
-                           int right_end, T *piece)
+    __device__ void spread(int s, int count, int left, int left_end, int right, int right_end,
+                           T *piece)
     {
         int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
         int lefts = left_end - left, all = lefts + right_end - right;
         if (all > 0)
-            list(first, count, group);
+            list(s, count);
         for (int base = 0; base < all; base += (int)people * WARPS) {
             int t = base + (int)me * WARPS + warp;
             bool is_there = t < all, is_right = is_there && t >= lefts;
@@ -570,7 +629,7 @@ template <typename T> struct panel {
             }
             __syncwarp(); /* before rows are written that other lanes read */
             for (int q = 0; has_right && q * W < count; q++) {
-                load_piece(piece, q, first, count);
+                load_piece(piece, q, s, count);
                 if (is_right)
                     solve(x, piece, q, count);
             }
@@ -579,9 +638,9 @@ template <typename T> struct panel {
                 int i = h * 32 + lane;
                 if (!is_there || i >= count)
                     continue;
-                *at(first + i, col) = x[h];
-                int row = row_at(count + i, first, count, group);
-                if (row >= first + count)
+                *at(s + i, col) = x[h];
+                int row = row_at(count + i, s, count);
+                if (row >= s + count)
                     *at(row, col) = low[h]; /* a row that several pivots name gets one value */
             }
         }
@@ -595,12 +654,72 @@ template <typename T> struct panel {
             int cols = right_end - c0 < BATCH ? right_end - c0 : BATCH;
             __syncthreads();
             for (int e = (int)threadIdx.x; e < BATCH * W; e += THREADS)
-                batch[e] = e / W < cols && e % W < width ? *at(s + e % W, c0 + e / W) : T(0);
+                batch[e / W * BATCH_STEP + e % W] =
+                    e / W < cols && e % W < width ? *at(s + e % W, c0 + e / W) : T(0);
             __syncthreads();
+#if HAS_ASYNC && __CUDA_ARCH__ >= 900
+            if constexpr (is_double<T>::value) {
+                update_fragments<IsHere>(s, own_from(s + width), c0, cols, batch);
+                continue;
+            }
+#endif
             for (int r = own_from(s + width) + (int)threadIdx.x; r < rows; r += THREADS)
                 update_row<IsHere>(s, width, r, c0, cols, batch);
         }
     }
+
+#if HAS_ASYNC && __CUDA_ARCH__ >= 900
+    /* Sixteen rows a warp, by tensor cores; product.cuh has the fragments' layout. A strip with
+     * columns on its right is W columns wide. */
+    template <bool IsHere>
+    __device__ void update_fragments(int s, int begin, int c0, int cols, const T *batch)
+    {
+        int group = (int)threadIdx.x % 32 / 4, lane = (int)threadIdx.x % 4;
+        for (int top = begin + (int)threadIdx.x / 32 * 16; top < rows; top += WARPS * 16) {
+            T l[W / 8][4];
+#pragma unroll
+            for (int i = 0; i < W / 8; i++)
+#pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    int row = top + group + e % 2 * 8;
+                    l[i][e] = row < rows ? -strip<IsHere>(s, 8 * i + e / 2 * 4 + lane, row) : T(0);
+                }
+            for (int c = 0; c < cols; c += 8 * FRAGMENTS)
+                update_fragment(l, top + group, c0 + c, cols - c, batch + c * BATCH_STEP);
+        }
+    }
+
+    /* Of rows `row` and `row` + 8, and columns from col on. */
+    __device__ void update_fragment(const T (&l)[W / 8][4], int row, int col, int cols,
+                                    const T *batch)
+    {
+        int group = (int)threadIdx.x % 32 / 4, lane = (int)threadIdx.x % 4;
+        T x[FRAGMENTS][2][2];
+#pragma unroll
+        for (int f = 0; f < FRAGMENTS; f++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                int c = 8 * f + 2 * lane + e % 2, r = row + e / 2 * 8;
+                x[f][e / 2][e % 2] = c < cols && r < rows ? *at(first_row + r, col + c) : T(0);
+            }
+#pragma unroll
+        for (int f = 0; f < FRAGMENTS; f++)
+#pragma unroll
+            for (int i = 0; i < W / 8; i++) {
+                const T *from = batch + (8 * f + group) * BATCH_STEP + 8 * i + lane;
+                const T u[2] = {from[0], from[4]};
+                multiply_16x8x8(x[f][0], x[f][1], l[i], u);
+            }
+#pragma unroll
+        for (int f = 0; f < FRAGMENTS; f++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                int c = 8 * f + 2 * lane + e % 2, r = row + e / 2 * 8;
+                if (c < cols && r < rows)
+                    *at(first_row + r, col + c) = x[f][e / 2][e % 2];
+            }
+    }
+#endif
 
     template <bool IsHere>
     __device__ void update_row(int s, int width, int r, int c0, int cols, const T *batch)
@@ -618,7 +737,7 @@ template <typename T> struct panel {
             for (int i = 0; i < W; i++)
 #pragma unroll
                 for (int e = 0; e < 4; e++)
-                    x[e] -= l[i] * batch[(c + e) * W + i];
+                    x[e] -= l[i] * batch[(c + e) * BATCH_STEP + i];
 #pragma unroll
             for (int e = 0; e < 4; e++)
                 if (c + e < cols)
@@ -626,56 +745,29 @@ template <typename T> struct panel {
         }
     }
 
-    /* Likewise below a group. */
-    __device__ void update_wide(int first, int count, int right, int right_end, T *stage)
-    {
-        int end = first_row + rows;
-        for (int col = right; col < right_end; col += TILE)
-            for (int row = first_row + own_from(first + count); row < end; row += TILE) {
-                int height = end - row < TILE ? end - row : TILE;
-                int width = right_end - col < TILE ? right_end - col : TILE;
-                product<T, TILE, TILE, DEPTH> p;
-                p.add(at(row, first), lda, false, at(first, col), lda, false, height, width, count,
-                      stage);
-                p.each([&](int r, int c, T sum) {
-                    if (r < height && c < width)
-                        *at(row + r, col + c) -= sum;
-                });
-                __syncthreads();
-            }
-    }
-
     template <bool IsHere> __device__ void run()
     {
         T *batch = IsHere ? room() + W * ld : room();
-        for (int g = 0; g < order; g += GROUP) {
-            int end = order - g < GROUP ? order : g + GROUP;
-            int columns_end = n - g < GROUP ? n : g + GROUP;
-            for (int s = g; s < end; s += W) {
-                int width = end - s < W ? end - s : W;
-                factor<IsHere>(s, width, g);
-                wait(); /* for all to have done with the columns that are exchanged */
-                spread(s, width, g, g, s, s + width, columns_end, batch);
-                arrive();
-                wait();
-                update_narrow<IsHere>(s, width, s + width, columns_end, batch);
-            }
-            if (g == 0 && columns_end == n)
-                continue;
-            __syncthreads();
-            spread(g, end - g, g, 0, g, columns_end, n, room());
+        for (int s = first; s < end; s += W) {
+            int width = end - s < W ? end - s : W;
+            factor<IsHere>(s, width);
+            wait(); /* for all to have done with the columns that are exchanged */
+            spread(s, width, first, s, s + width, end, batch);
             arrive();
             wait();
-            update_wide(g, end - g, columns_end, n, room());
+            update_narrow<IsHere>(s, width, s + width, end, batch);
         }
+        __syncthreads();
+        spread(first, end - first, 0, first, end, n, room());
     }
 
     /* Rows in multiples of a sector are dealt; an odd distance of columns meets all banks. */
     __device__ void deal()
     {
-        each = (m + (int)people - 1) / (int)people;
+        int all = m - first;
+        each = (all + (int)people - 1) / (int)people;
         each = (each + 7) / 8 * 8;
-        first_row = (int)me * each < m ? (int)me * each : m;
+        first_row = first + ((int)me * each < all ? (int)me * each : all);
         rows = m - first_row < each ? m - first_row : each;
         ld = each + 1;
     }
@@ -683,7 +775,7 @@ template <typename T> struct panel {
     __device__ bool fits() const
     {
         /* One block may have all rows: the product is beyond int. */
-        return (char *)(room() + (long long)W * ld + BATCH * W) - (char *)memory <=
+        return (char *)(room() + (long long)W * ld + BATCH * BATCH_STEP) - (char *)memory <=
                (long long)memory_bytes();
     }
 
@@ -696,7 +788,7 @@ template <typename T> struct panel {
             run<true>();
         else
             run<false>();
-        if (me == 0 && threadIdx.x == 64)
+        if (me == 0 && threadIdx.x == 64 && (first == 0 || *result == 0))
             *result = info;
     }
 };
@@ -706,11 +798,12 @@ __device__ void panel_run(const filch_view &a, const filch_view &pivots, const f
                           const filch_view &state, const panel_args &args)
 {
     panel<T> p;
-    p.a = &filch_at<T>(a, args.row);
+    p.a = &filch_at<T>(a, pivots.row);
     p.lda = a.ld;
-    p.m = (int)(a.rows - args.row);
+    p.m = (int)(a.rows - pivots.row);
     p.n = (int)a.cols;
-    p.order = p.m < p.n ? p.m : p.n;
+    p.first = (int)(args.row - pivots.row);
+    p.end = p.first + (int)args.order;
     p.state = (unsigned *)state.ptr;
     p.words = (word *)(p.state + WORDS);
     p.epoch = p.state[EPOCH];

@@ -86,12 +86,8 @@ static inline int exchange(const filch_call *call)
 /* What kernels/dense/lu_panel.cu does. */
 static inline int factor_panel(const filch_call *call)
 {
-    const filch_view *a = &call->views[0];
-    const fl_place on = {.host = &host};
-    uint64_t row = ((const fl_dense_args *)call->args)->row;
-    const filch_view panel = fl_part(a, row, 0, a->rows - row, a->cols);
     assert_int_equal(call->views[3].rows, FL_LU_PANEL_WORDS);
-    return fl_place_getrf(&on, &panel, call->views[1].ptr, call->views[2].ptr);
+    return fl_dense_host_group(call);
 }
 
 static inline void register_kernels(void)

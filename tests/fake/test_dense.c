@@ -148,7 +148,8 @@ static matrix of_factors(const bed *b, const matrix *lu, const int32_t *pivots)
     return a;
 }
 
-static void factor_lu_by(const bed *b, fl_lu_panels panels, size_t rows, size_t cols, shape kind)
+static void factor_lu_by(const bed *b, fl_lu_panels panels, size_t tile, size_t rows, size_t cols,
+                         shape kind)
 {
     int32_t pivots[256], theirs[256];
     matrix a = take(b, rows, cols);
@@ -156,7 +157,7 @@ static void factor_lu_by(const bed *b, fl_lu_panels panels, size_t rows, size_t 
     matrix input = copy_of(b, &a), reference = copy_of(b, &a);
     fl_lu *lu = NULL;
     filch_graph *graph = graph_of(b);
-    join(b, &a, TILE);
+    join(b, &a, tile);
     must(fl_lu_open(b->dense, &a.columns, panels, &lu));
     must(fl_lu_factor(lu, graph));
     run(graph);
@@ -177,7 +178,7 @@ static void factor_lu_by(const bed *b, fl_lu_panels panels, size_t rows, size_t 
 
 static void factor_lu(const bed *b, size_t rows, size_t cols, shape kind)
 {
-    factor_lu_by(b, FL_LU_PANELS_VENDOR, rows, cols, kind);
+    factor_lu_by(b, FL_LU_PANELS_VENDOR, TILE, rows, cols, kind);
 }
 
 static void solve_lu(const bed *b, size_t n, int op)
@@ -331,13 +332,30 @@ static void lu_is_as_lapack_s(void **state)
 
 static void factor_lu_by_own_panels(const bed *b, size_t rows, size_t cols, shape kind)
 {
-    factor_lu_by(b, FL_LU_PANELS_OWN, rows, cols, kind);
+    factor_lu_by(b, FL_LU_PANELS_OWN, TILE, rows, cols, kind);
 }
 
 static void own_panels_are_as_lapack_s(void **state)
 {
     (void)state;
     factor_all(factor_lu_by_own_panels);
+}
+
+/* Panels of more columns than a launch of filch's kernel factors. */
+static void wide_panels_are_as_lapack_s(void **state)
+{
+    static const size_t wide[][2] = {{190, 190}, {150, 240}, {200, 140}, {170, 129}};
+    (void)state;
+    for (size_t p = 0; p < PLACES; p++)
+        for (size_t element = sizeof(float); element <= sizeof(double); element *= 2) {
+            bed b;
+            begin(&b, &places[p], element, PANEL_ROWS);
+            for (size_t s = 0; s < sizeof wide / sizeof *wide; s++)
+                factor_lu_by(&b, FL_LU_PANELS_OWN, 150, wide[s][0], wide[s][1], RANDOM);
+            for (unsigned k = PERMUTED; k <= UPPER; k++)
+                factor_lu_by(&b, FL_LU_PANELS_OWN, 150, 180, 180, (shape)k);
+            end(&b);
+        }
 }
 
 static void qr_is_as_lapack_s(void **state)
@@ -415,7 +433,7 @@ static void panels_are_whose_they_are_asked_to_be(void **state)
         bed b;
         bool has_compiler = k % 2 != 0, is_own = k >= 2 && has_compiler;
         begin(&b, &one_gpu[has_compiler], sizeof(double), PANEL_ROWS);
-        factor_lu_by(&b, k >= 2 ? FL_LU_PANELS_OWN : FL_LU_PANELS_VENDOR, 100, 100, RANDOM);
+        factor_lu_by(&b, k >= 2 ? FL_LU_PANELS_OWN : FL_LU_PANELS_VENDOR, TILE, 100, 100, RANDOM);
         assert_int_equal(fakecuda_count("cusolverDnDgetrf"), is_own ? 0 : 4);
         end(&b);
     }
@@ -471,6 +489,7 @@ int main(void)
         cmocka_unit_test(rows_are_exchanged_at_once),
         cmocka_unit_test(failures_are_told),
         cmocka_unit_test(own_panels_are_as_lapack_s),
+        cmocka_unit_test(wide_panels_are_as_lapack_s),
         cmocka_unit_test(panels_are_whose_they_are_asked_to_be),
     };
     if (dlopen("libcublas.so.13", RTLD_NOW) == NULL)

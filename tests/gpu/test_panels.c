@@ -83,29 +83,44 @@ static double *row_of(const matrix *m)
     return gpu_alloc(m->cols, sizeof(double));
 }
 
-/* What lu_panel.cu does, row by row as LAPACK's getf2. */
-static int32_t eliminate(const matrix *m, size_t top, int32_t *pivots)
+/* Rows k and `at` change places. */
+static void exchange_rows(const matrix *m, size_t k, size_t at)
+{
+    for (size_t j = 0; j < m->cols && at != k; j++) {
+        double kept = get(m, at, j);
+        set(m, at, j, get(m, k, j));
+        set(m, k, j, kept);
+    }
+}
+
+/* Of row i what row k leaves, in columns [from, to). */
+static void subtract(const matrix *m, size_t i, size_t k, size_t from, size_t to)
+{
+    for (size_t j = from; j < to; j++)
+        set(m, i, j, get(m, i, j) - get(m, i, k) * get(m, k, j));
+}
+
+/* What lu_panel.cu does, row by row as LAPACK's getf2, with columns [first, end). */
+static int32_t eliminate(const matrix *m, size_t first, size_t end, int32_t *pivots)
 {
     int32_t info = 0;
-    for (size_t k = 0; top + k < m->rows && k < m->cols; k++) {
-        size_t at = top + k;
+    for (size_t k = first; k < end; k++) {
+        size_t at = k;
         for (size_t i = at + 1; i < m->rows; i++)
             at = fabs(get(m, i, k)) > fabs(get(m, at, k)) ? i : at;
-        pivots[k] = (int32_t)(at - top) + 1;
+        pivots[k] = (int32_t)at + 1;
         double pivot = get(m, at, k);
         if (pivot == 0 && info == 0)
             info = (int32_t)k + 1;
-        for (size_t j = 0; j < m->cols; j++) {
-            double kept = get(m, at, j);
-            set(m, at, j, get(m, top + k, j));
-            set(m, top + k, j, kept);
-        }
-        for (size_t i = top + k + 1; i < m->rows && pivot != 0; i++) {
+        exchange_rows(m, k, at);
+        for (size_t i = k + 1; i < m->rows && pivot != 0; i++) {
             set(m, i, k, get(m, i, k) / pivot);
-            for (size_t j = k + 1; j < m->cols; j++)
-                set(m, i, j, get(m, i, j) - get(m, i, k) * get(m, top + k, j));
+            subtract(m, i, k, k + 1, end);
         }
     }
+    for (size_t k = first; k < end; k++)
+        for (size_t i = k + 1; i < end; i++)
+            subtract(m, i, k, end, m->cols);
     return info;
 }
 
@@ -114,7 +129,10 @@ static int run_lu(const filch_call *call)
     const filch_view *a = &call->views[0];
     const fl_dense_args *args = call->args;
     const matrix m = {a->ld, a->cols, a->element == sizeof(float), a->ptr, NULL};
-    *(int32_t *)call->views[2].ptr = eliminate(&m, args->row, call->views[1].ptr);
+    int32_t *info = call->views[2].ptr;
+    int32_t own = eliminate(&m, args->row, args->row + args->order, call->views[1].ptr);
+    if (args->row == 0 || *info == 0)
+        *info = own;
     return 0;
 }
 
@@ -192,17 +210,16 @@ static void choose_grid(gpu_world *world, uint32_t many)
 /* --- LU --- */
 
 /* Row i of P A is that of L U, up to roundoff. */
-static void check_row(const matrix *a, const matrix *f, size_t top, size_t from, size_t i,
-                      double *row)
+static void check_row(const matrix *a, const matrix *f, size_t from, size_t i, double *row)
 {
-    size_t order = f->rows - top < f->cols ? f->rows - top : f->cols;
+    size_t order = f->rows < f->cols ? f->rows : f->cols;
     memset(row, 0, f->cols * sizeof *row);
     for (size_t k = 0; k < order && k <= i; k++) {
-        double l = k == i ? 1 : get(f, top + i, k);
+        double l = k == i ? 1 : get(f, i, k);
         if (k < i && !(fabs(l) <= 1 + 4 * unit(f)))
             gpu_fail("a pivot of column %zu is not the largest: %g", k, l);
         for (size_t j = k; j < f->cols; j++)
-            row[j] += l * get(f, top + k, j);
+            row[j] += l * get(f, k, j);
     }
     for (size_t j = 0; j < f->cols; j++) {
         double off = fabs(row[j] - get(a, from, j));
@@ -211,61 +228,71 @@ static void check_row(const matrix *a, const matrix *f, size_t top, size_t from,
     }
 }
 
-static void check_lu(const matrix *a, const matrix *f, size_t top, const int32_t *pivots)
+static void check_lu(const matrix *a, const matrix *f, const int32_t *pivots)
 {
-    size_t rows = f->rows - top, order = rows < f->cols ? rows : f->cols;
-    size_t *from = gpu_alloc(rows, sizeof *from);
+    size_t order = f->rows < f->cols ? f->rows : f->cols;
+    size_t *from = gpu_alloc(f->rows, sizeof *from);
     double *row = row_of(f);
-    for (size_t i = 0; i < rows; i++)
+    for (size_t i = 0; i < f->rows; i++)
         from[i] = i;
     for (size_t k = 0; k < order; k++) {
         size_t at = (size_t)pivots[k] - 1, kept = from[k];
-        if (at < k || at >= rows) {
+        if (at < k || at >= f->rows) {
             gpu_fail("pivot %zu is %d", k, pivots[k]);
             break;
         }
         from[k] = from[at];
         from[at] = kept;
     }
-    for (size_t i = 0; i < rows && !gpu_has_failed(); i++)
-        check_row(a, f, top, top + from[i], i, row);
-    for (size_t i = 0; i < top; i++)
-        for (size_t j = 0; j < f->cols; j++)
-            if (get(f, i, j) != get(a, i, j))
-                gpu_fail("row %zu above the panel was written", i);
+    for (size_t i = 0; i < f->rows && !gpu_has_failed(); i++)
+        check_row(a, f, from[i], i, row);
     free(from);
     free(row);
 }
 
-/* A panel, and at times one more by the same state. */
-static void factor(gpu_world *world, bool is_single, filch_data *state)
+/* Columns [first, end), and what they leave of those on their right. */
+static void factor_group(gpu_world *world, const matrix *f, size_t first, size_t end,
+                         int32_t *pivots, int32_t *info, filch_data *state)
 {
-    size_t top = gpu_between(world, 0, 4), m = gpu_between(world, 1, MOST_ROWS);
-    size_t n = gpu_between(world, 1, gpu_chance(world, 50) ? 40 : MOST_COLS);
-    size_t order = m < n ? m : n, zero = gpu_chance(world, 20) ? gpu_between(world, 1, n) : 0;
-    matrix a = make(world, top + m, n, is_single), f = a;
-    int32_t *pivots = gpu_alloc(order, sizeof *pivots), info = -1;
-    for (size_t i = 0; i < m && zero > 0; i++)
-        set(&a, top + i, zero - 1, 0);
-    f.at = gpu_alloc(f.rows * f.cols, element(&f));
-    memcpy(f.at, a.at, f.rows * f.cols * element(&f));
-    filch_data *matrix_data = handle(world, f.at, element(&f), f.rows, f.cols);
+    size_t order = f->rows < f->cols ? f->rows : f->cols;
+    filch_data *matrix_data = handle(world, f->at, element(f), f->rows, f->cols);
     filch_data *list = handle(world, pivots, sizeof *pivots, order, 1);
-    filch_data *result = handle(world, &info, sizeof info, 1, 1);
-    const fl_dense_args args = {.row = top, .order = order};
-    const filch_access accesses[] = {FILCH_RW(matrix_data, 0, 0), FILCH_W(list, 0, 0),
-                                     FILCH_W(result, 0, 0), FILCH_RW(state, 0, 0)};
+    filch_data *result = handle(world, info, sizeof *info, 1, 1);
+    const fl_dense_args args = {.row = first, .order = end - first};
+    const filch_access accesses[] = {FILCH_RW(matrix_data, 0, 0), FILCH_RW(list, 0, 0),
+                                     FILCH_RW(result, 0, 0), FILCH_RW(state, 0, 0)};
     choose_grid(world, gpu_chance(world, 50) ? 256 : 5);
     shared = gpu_chance(world, 30) ? 64 << 10 : 0;
-    run(world, codelets[LU][is_single], &args, accesses, 4);
+    run(world, codelets[LU][f->is_single], &args, accesses, 4);
     gpu_ok(filch_data_destroy(matrix_data));
     gpu_ok(filch_data_destroy(list));
     gpu_ok(filch_data_destroy(result));
+    for (size_t k = first; k < end; k++)
+        for (size_t i = end; i < f->rows; i++)
+            subtract(f, i, k, end, f->cols);
+}
+
+/* A panel, group by group, and at times one more by the same state. */
+static void factor(gpu_world *world, bool is_single, filch_data *state)
+{
+    size_t m = gpu_between(world, 1, MOST_ROWS);
+    size_t n = gpu_between(world, 1, gpu_chance(world, 50) ? 40 : MOST_COLS);
+    size_t order = m < n ? m : n, zero = gpu_chance(world, 20) ? gpu_between(world, 1, n) : 0;
+    matrix a = make(world, m, n, is_single), f = a;
+    int32_t *pivots = gpu_alloc(order, sizeof *pivots), info = -1;
+    for (size_t i = 0; i < m && zero > 0; i++)
+        set(&a, i, zero - 1, 0);
+    f.at = gpu_alloc(f.rows * f.cols, element(&f));
+    memcpy(f.at, a.at, f.rows * f.cols * element(&f));
+    for (size_t first = 0; first < order && !gpu_has_failed(); first += FL_LU_GROUP) {
+        size_t end = order - first < FL_LU_GROUP ? order : first + FL_LU_GROUP;
+        factor_group(world, &f, first, end, pivots, &info, state);
+    }
     if (info != (zero <= order ? (int32_t)zero : 0))
         gpu_fail("info is %d, zero column %zu of %zu", info, zero, order);
-    check_lu(&a, &f, top, pivots);
+    check_lu(&a, &f, pivots);
     if (gpu_has_failed())
-        gpu_fail("%zu x %zu from row %zu by %u blocks, %u bytes, %s", m, n, top, grid, shared,
+        gpu_fail("%zu x %zu by %u blocks, %u bytes, %s", m, n, grid, shared,
                  is_single ? "single" : "double");
     free(a.at);
     free(f.at);

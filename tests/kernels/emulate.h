@@ -285,6 +285,22 @@ static inline unsigned __reduce_min_sync(unsigned, unsigned value)
     return reduce_warp(value, [](unsigned x, unsigned y) { return x < y ? x : y; });
 }
 
+static inline unsigned __ballot_sync(unsigned, bool is_true)
+{
+    unsigned lane = emulate::current->index.x % 32;
+    return reduce_warp(unsigned(is_true) << lane, [](unsigned x, unsigned y) { return x | y; });
+}
+
+static inline bool __any_sync(unsigned mask, bool is_true)
+{
+    return __ballot_sync(mask, is_true) != 0;
+}
+
+static inline int __ffs(int bits)
+{
+    return __builtin_ffs(bits);
+}
+
 /* The bits of one type as another. */
 template <typename To, typename From> static To as_bits(From from)
 {
