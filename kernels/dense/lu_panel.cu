@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LU with partial pivoting of up to GROUP columns of a tall panel in one launch (LAPACK's getrf, its
- * pivots included), with the exchanges of rows and the solutions on top in the panel's other
+/* LU with partial pivoting of up to GROUP columns of a tall panel in one launch (LAPACK's getrf,
+ * its pivots included), with the exchanges of rows and the solutions on top in the panel's other
  * columns. What is left of those is a product, and another task's. Over product.cuh and
  * counters.cuh.
  *
@@ -8,10 +8,10 @@
  * exchange of all blocks a column: each publishes its candidate for the pivot and the candidate's
  * row; all choose alike, the largest and of equals the first; then each updates its rows. After a
  * strip its pivots go to the other columns of the group, and after the group to all other columns
- * of the panel: a warp exchanges the rows of a column and solves for the rows on top, and within the
- * group all blocks meet and each updates its own rows (S. Tomov, J. Dongarra, M. Baboulin, "Towards
- * dense linear algebra for hybrid GPU accelerated manycore systems", Parallel Computing 36, 2010,
- * has the blocking).
+ * of the panel: a warp exchanges the rows of a column and solves for the rows on top, and within
+ * the group all blocks meet and each updates its own rows (S. Tomov, J. Dongarra, M. Baboulin,
+ * "Towards dense linear algebra for hybrid GPU accelerated manycore systems", Parallel Computing
+ * 36, 2010, has the blocking).
  *
  * Blocks that wait for each other must all run. So only those take part that have come when the
  * first closes the door: it waits for the rest of the grid for a while, but for no more than that.
@@ -19,19 +19,26 @@
  * ends the work, beside other kernels, other panels, and on any slice of a GPU. Where so few have
  * come that a strip does not fit in their shared memory, they factor it where it is.
  *
- * What is published is cut into halves of 32 bits, each beside the step's number in one word of 64,
- * which is written and read whole: whoever reads the number has what belongs to it, without a fence
- * or a second word (NCCL's protocol LL). Words are written by turns in two places. A block writes a
- * place anew two steps later, after it has read what all published a step later; and they published
- * that after they had read the place. Step numbers go on from launch to launch. */
+ * What is published is a packet: a value, a row, and the step's number, in 16 bytes that are
+ * written and read whole. Whoever reads the number has what belongs to it, without a fence or a
+ * second word (NCCL's protocols LL and LL128). Packets are written by turns in two places. A block
+ * writes a place anew two steps later, after it has read what all published a step later; and they
+ * published that after they had read the place. Step numbers go on from launch to launch. */
+#include "filch/kernel.h"
+
+/* PTX ISA 8.4: accesses of 16 bytes as one. Without, there is no such kernel. */
+#if defined(__CUDACC__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1204
+#error "packets need CUDA 12.4 or newer"
+#endif
+
 constexpr int W = 32;
 constexpr int GROUP = 128; /* codelets.h has the number, too */
 constexpr int WARPS = THREADS / 32;
 constexpr int MOST = THREADS; /* blocks: a thread reads the candidate of each */
 constexpr int PER_LANE = GROUP / 32;
 constexpr int FRAGMENTS = 4; /* of columns that a warp updates at once */
-/* Columns that a strip updates at once, and elements from one to the next: fragments meet all banks.
- */
+/* Columns that a strip updates at once, and elements from one to the next, so that fragments meet
+ * all banks. */
 constexpr int BATCH = 64, BATCH_STEP = W + 4;
 /* Polls of the first block until it closes the door, of about half a microsecond each. */
 constexpr unsigned PATIENCE = 2048;
@@ -41,12 +48,10 @@ constexpr unsigned STEPS_MOST = 1u << 30;
 
 /* Words of the state, of which all but EPOCH are zero before and after a launch: blocks that have
  * come, and whether the door is closed; blocks that take part; that have left; steps of launches
- * before; arrivals where all meet. Then the words of steps, in 64 bits. */
+ * before; arrivals where all meet. Then packets. */
 enum { DOOR, PEOPLE, LEFT, EPOCH, GATE, WORDS = 64 };
-constexpr int SLOT = 4; /* words of a candidate */
-constexpr int ROW = 2 * W;
-constexpr int CANDIDATES = 0, ROWS = CANDIDATES + 2 * MOST * SLOT, TOPS = ROWS + 2 * MOST * ROW;
-constexpr int STEP_WORDS = TOPS + 2 * ROW; /* state.h has the state's size */
+constexpr int CANDIDATES = 0, ROWS = CANDIDATES + 2 * MOST, TOPS = ROWS + 2 * MOST * W;
+constexpr int PACKETS = TOPS + 2 * W; /* state.h has the state's size */
 
 /* The layout of codelets.h's fl_dense_args. */
 struct panel_args {
@@ -59,29 +64,40 @@ static_assert(sizeof(panel_args) == 40, "the layout is that of fl_dense_args");
 
 typedef unsigned long long word;
 
-/* Relaxed: a word is all that it says. */
-__device__ inline void word_put(word *at, unsigned half, unsigned number)
+/* A value's bits, its row where that is not known, and the step's number. */
+struct alignas(16) packet {
+    word value;
+    unsigned row, number;
+};
+
+/* Relaxed: a packet is all that it says. */
+__device__ inline void packet_put(packet *at, word value, unsigned row, unsigned number)
 {
-    word both = (word)number << 32 | half;
 #ifdef __CUDACC__
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(both) : "memory");
+    word rest = (word)number << 32 | row;
+    asm volatile("{ .reg .b128 all; mov.b128 all, {%1, %2}; st.relaxed.gpu.global.b128 [%0], all; }"
+                 ::"l"(at), "l"(value), "l"(rest)
+                 : "memory");
 #else
-    *at = both;
+    *at = {value, row, number};
 #endif
 }
 
-__device__ inline word word_look(const word *at)
+__device__ inline packet packet_look(const packet *at)
 {
 #ifdef __CUDACC__
-    word both;
-    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(both) : "l"(at) : "memory");
-    return both;
+    word value, rest;
+    asm volatile("{ .reg .b128 all; ld.relaxed.gpu.global.b128 all, [%2]; mov.b128 {%0, %1}, all; }"
+                 : "=l"(value), "=l"(rest)
+                 : "l"(at)
+                 : "memory");
+    return {value, (unsigned)rest, (unsigned)(rest >> 32)};
 #else
     return *at;
 #endif
 }
 
-/* Between looks at a word that another block writes. */
+/* Between looks at what another block writes. */
 __device__ inline void look_again()
 {
 #ifndef __CUDACC__
@@ -107,27 +123,25 @@ static unsigned memory_bytes()
 }
 #endif
 
-/* A value in words, and its place in the order of magnitudes, whose upper half is rarely the same:
- * 0 for a NaN, which is never chosen but as the first row; then LAPACK's idamax stays there. */
-template <typename T> struct halves;
+/* A value's bits, and its place in the order of magnitudes, whose upper half is rarely the same: 0
+ * for a NaN, which is never chosen but as the first row; then LAPACK's idamax stays there. */
+template <typename T> struct number_of;
 
-template <> struct halves<double> {
-    static constexpr int count = 2;
-
-    __device__ static unsigned get(double x, int half)
+template <> struct number_of<double> {
+    __device__ static word bits(double x)
     {
-        return (unsigned)((word)__double_as_longlong(x) >> (32 * half));
+        return (word)__double_as_longlong(x);
     }
 
-    __device__ static double join(unsigned low, unsigned high)
+    __device__ static double from(word bits)
     {
-        return __longlong_as_double((long long)((word)high << 32 | low));
+        return __longlong_as_double((long long)bits);
     }
 
     __device__ static word magnitude(double x, bool is_first)
     {
-        word bits = (word)__double_as_longlong(x) & ~((word)1 << 63);
-        return bits <= infinity ? bits + 1 : is_first ? ~(word)0 : 0;
+        word size = bits(x) & ~((word)1 << 63);
+        return size <= infinity ? size + 1 : is_first ? ~(word)0 : 0;
     }
 
     /* Where it is written: compilers would move a division to where its result is used. */
@@ -143,29 +157,24 @@ template <> struct halves<double> {
     }
 
     static constexpr word infinity = (word)0x7ff << 52;
-
     static constexpr double safe = 0x1p-1022; /* LAPACK's: the reciprocal does not overflow */
 };
 
-template <> struct halves<float> {
-    static constexpr int count = 1;
-
-    __device__ static unsigned get(float x, int half)
+template <> struct number_of<float> {
+    __device__ static word bits(float x)
     {
-        (void)half;
         return __float_as_uint(x);
     }
 
-    __device__ static float join(unsigned low, unsigned high)
+    __device__ static float from(word bits)
     {
-        (void)high;
-        return __uint_as_float(low);
+        return __uint_as_float((unsigned)bits);
     }
 
     __device__ static word magnitude(float x, bool is_first)
     {
-        word bits = __float_as_uint(x) & 0x7fffffffu;
-        return bits <= infinity ? (bits + 1) << 32 : is_first ? ~(word)0 : 0;
+        word size = bits(x) & 0x7fffffffu;
+        return size <= infinity ? (size + 1) << 32 : is_first ? ~(word)0 : 0;
     }
 
     __device__ static float reciprocal(float x)
@@ -180,7 +189,6 @@ template <> struct halves<float> {
     }
 
     static constexpr word infinity = (word)0x7f8 << 20;
-
     static constexpr float safe = 0x1p-126f;
 };
 
@@ -205,7 +213,7 @@ template <typename T> struct panel {
     int m, n;
     int first, end; /* the columns that are factored */
     unsigned *state;
-    word *words;
+    packet *packets;
     unsigned epoch, me, people, gate;
     int each, first_row, rows; /* own: rows of a block; the first and the number of this one's */
     int ld;                    /* of the strip in shared memory */
@@ -275,8 +283,9 @@ template <typename T> struct panel {
         if (!leaves_last(state, LEFT, &space().seen))
             return;
         bool is_new = epoch > STEPS_MOST;
-        for (int e = (int)threadIdx.x; is_new && e < STEP_WORDS; e += THREADS)
-            words[e] = 0;
+#pragma unroll 1
+        for (int e = (int)threadIdx.x; is_new && e < PACKETS; e += THREADS)
+            packets[e] = {0, 0, 0};
         if (threadIdx.x == 0) {
             state[DOOR] = state[PEOPLE] = state[LEFT] = state[GATE] = 0;
             state[EPOCH] = is_new ? 0 : epoch + end;
@@ -347,7 +356,7 @@ template <typename T> struct panel {
     __device__ static candidate<T> consider(const candidate<T> &c, T value, int row, int k)
     {
         candidate<T> larger = c;
-        word size = halves<T>::magnitude(value, row == k);
+        word size = number_of<T>::magnitude(value, row == k);
         bool is_larger = size > c.size;
         larger.size = is_larger ? size : c.size;
         larger.row = is_larger ? (unsigned)row : c.row;
@@ -355,47 +364,29 @@ template <typename T> struct panel {
         return larger;
     }
 
-    /* Of `count` words: all are looked at before any is waited for, so that they come together. */
-    template <int Count>
-    __device__ static void take_all(unsigned (&got)[Count], const word *at, unsigned number)
+    __device__ static packet take(const packet *at, unsigned number)
     {
-        bool is_there = false;
-        while (!is_there) {
-            word both[Count];
-#pragma unroll
-            for (int e = 0; e < Count; e++)
-                both[e] = word_look(at + e);
-            is_there = true;
-#pragma unroll
-            for (int e = 0; e < Count; e++) {
-                got[e] = (unsigned)both[e];
-                is_there = is_there && (unsigned)(both[e] >> 32) == number;
-            }
-            if (!is_there)
-                look_again();
+        packet got = packet_look(at);
+        while (got.number != number) {
+            look_again();
+            got = packet_look(at);
         }
+        return got;
     }
 
-    __device__ static T take_value(const word *at, unsigned number)
+    __device__ packet *slot(int turn, unsigned block) const
     {
-        unsigned got[halves<T>::count];
-        take_all(got, at, number);
-        return halves<T>::join(got[0], got[halves<T>::count - 1]);
+        return packets + CANDIDATES + turn * MOST + (int)block;
     }
 
-    __device__ word *slot(int turn, unsigned block) const
+    __device__ packet *row_of(int turn, unsigned block) const
     {
-        return words + CANDIDATES + (turn * MOST + (int)block) * SLOT;
+        return packets + ROWS + (turn * MOST + (int)block) * W;
     }
 
-    __device__ word *row_of(int turn, unsigned block) const
+    __device__ packet *top_row(int turn) const
     {
-        return words + ROWS + (turn * MOST + (int)block) * ROW;
-    }
-
-    __device__ word *top_row(int turn) const
-    {
-        return words + TOPS + turn * ROW;
+        return packets + TOPS + turn * W;
     }
 
     /* Of own row r of the strip, before its column j: what the columns before leave of it. Column
@@ -410,8 +401,10 @@ template <typename T> struct panel {
     template <bool IsHere> __device__ void finish(int s, int width, int j) const
     {
         constexpr int ahead = 8; /* loads before stores, which they cannot pass */
+#pragma unroll 1
         for (int r = own_from(s + j) + (int)threadIdx.x; j > 0 && r < rows; r += THREADS) {
             T l = strip<IsHere>(s, j - 1, r);
+#pragma unroll 1
             for (int c = j + 1; c < width; c += ahead) {
                 T x[ahead];
 #pragma unroll
@@ -427,15 +420,13 @@ template <typename T> struct panel {
     }
 
     template <bool IsHere>
-    __device__ void publish_row(word *to, int s, int width, int j, int row, int thread,
+    __device__ void publish_row(packet *to, int s, int width, int j, int row, int thread,
                                 unsigned number)
     {
-        constexpr int parts = halves<T>::count;
-        if (thread >= 0 && thread < width * parts)
-            word_put(to + thread,
-                     halves<T>::get(element<IsHere>(s, thread / parts, row - first_row, j),
-                                    thread % parts),
-                     number);
+        if (thread >= 0 && thread < width) {
+            T x = element<IsHere>(s, thread, row - first_row, j);
+            packet_put(to + thread, number_of<T>::bits(x), 0, number);
+        }
     }
 
     __device__ bool is_own(int row) const
@@ -448,21 +439,19 @@ template <typename T> struct panel {
     __device__ void publish(const candidate<T> &c, int s, int width, int k, unsigned number)
     {
         int turn = k % 2, thread = (int)threadIdx.x;
-        constexpr int parts = halves<T>::count;
-        if (thread < parts)
-            word_put(slot(turn, me) + thread, halves<T>::get(c.value, thread), number);
-        else if (thread == parts)
-            word_put(slot(turn, me) + parts, c.row, number);
+        if (thread == 0)
+            packet_put(slot(turn, me), number_of<T>::bits(c.value), c.row, number);
         if (c.row != NONE)
             publish_row<IsHere>(row_of(turn, me), s, width, k - s, (int)c.row, thread - 32, number);
         if (is_own(k))
             publish_row<IsHere>(top_row(turn), s, width, k - s, k, thread - 128, number);
     }
 
-    /* Column j of the strip by a pivot whose reciprocal may overflow, as LAPACK does it. What is left
-     * to multiply by. */
+    /* Column j of the strip by a pivot whose reciprocal may overflow, as LAPACK does it. What is
+     * left to multiply by. */
     template <bool IsHere> __device__ T divide(int s, int j, int k, T pivot)
     {
+#pragma unroll 1
         for (int r = own_from(k + 1) + (int)threadIdx.x; pivot != T(0) && r < rows; r += THREADS)
             strip<IsHere>(s, j, r) /= pivot;
         return T(1);
@@ -472,7 +461,6 @@ template <typename T> struct panel {
     template <bool IsHere>
     __device__ candidate<T> step(candidate<T> own, int s, int width, int k)
     {
-        constexpr int parts = halves<T>::count;
         int turn = k % 2, thread = (int)threadIdx.x, j = k - s;
         unsigned number = epoch + (unsigned)k + 1;
         publish<IsHere>(best(own, 0), s, width, k, number);
@@ -480,25 +468,24 @@ template <typename T> struct panel {
         finish<IsHere>(s, width, j);
         own = none();
         if (thread < (int)people) {
-            unsigned got[parts + 1];
-            take_all(got, slot(turn, (unsigned)thread), number);
-            own.value = halves<T>::join(got[0], got[parts - 1]);
-            own.row = got[parts];
-            own.size = own.row == NONE ? 0 : halves<T>::magnitude(own.value, (int)own.row == k);
+            packet got = take(slot(turn, (unsigned)thread), number);
+            own.value = number_of<T>::from(got.value);
+            own.row = got.row;
+            own.size = own.row == NONE ? 0 : number_of<T>::magnitude(own.value, (int)own.row == k);
         }
         const candidate<T> pivot = best(own, 1);
-        T inverse = halves<T>::reciprocal(pivot.value); /* while the row comes */
+        T inverse = number_of<T>::reciprocal(pivot.value); /* while the row comes */
         int row = (int)pivot.row;
         if (thread < width) {
-            const word *from = row_of(turn, (unsigned)((row - first) / each)) + thread * parts;
-            T value = take_value(from, number);
+            const packet *from = row_of(turn, (unsigned)((row - first) / each)) + thread;
+            T value = number_of<T>::from(take(from, number).value);
             space().top[j][thread] = value;
             if (row != k && is_own(k))
                 strip<IsHere>(s, thread, k - first_row) = value;
         } else if (thread >= 32 && thread < 32 + width) {
             if (row != k && is_own(row))
                 strip<IsHere>(s, thread - 32, row - first_row) =
-                    take_value(top_row(turn) + (thread - 32) * parts, number);
+                    number_of<T>::from(take(top_row(turn) + thread - 32, number).value);
         } else if (thread == 64) {
             space().pivot[k - first] = row;
             if (me == 0)
@@ -506,9 +493,10 @@ template <typename T> struct panel {
             info = info == 0 && pivot.value == T(0) ? k + 1 : info;
         }
         __syncthreads();
-        if (fabs(pivot.value) < halves<T>::safe)
+        if (fabs(pivot.value) < number_of<T>::safe)
             inverse = divide<IsHere>(s, j, k, pivot.value);
         own = none();
+#pragma unroll 1
         for (int r = own_from(k + 1) + thread; r < rows; r += THREADS) {
             T x = strip<IsHere>(s, j, r) * inverse;
             T next = j + 1 < width ? strip<IsHere>(s, j + 1, r) - x * space().top[j][j + 1] : T(0);
@@ -527,16 +515,22 @@ template <typename T> struct panel {
         candidate<T> own = none();
         arrive(); /* the block has done with all columns, for now */
         if constexpr (IsHere)
+#pragma unroll 8
             for (int j = 0; j < width; j++)
+#pragma unroll 1
                 for (int r = begin; r < rows; r += THREADS)
                     strip<IsHere>(s, j, r) = *at(first_row + r, s + j);
+#pragma unroll 1
         for (int r = begin; r < rows; r += THREADS)
             own = consider(own, strip<IsHere>(s, 0, r), first_row + r, s);
+#pragma unroll 1
         for (int k = s; k < s + width; k++)
             own = step<IsHere>(own, s, width, k);
         __syncthreads();
         if constexpr (IsHere)
+#pragma unroll 8
             for (int j = 0; j < width; j++)
+#pragma unroll 1
                 for (int r = begin; r < rows; r += THREADS)
                     *at(first_row + r, s + j) = strip<IsHere>(s, j, r);
     }
@@ -552,8 +546,10 @@ template <typename T> struct panel {
     /* Of every row that is written, the row that comes there: exchanges followed backwards. */
     __device__ void list(int s, int count)
     {
+#pragma unroll 1
         for (int i = (int)threadIdx.x; i < 2 * count; i += THREADS) {
             int row = row_at(i, s, count);
+#pragma unroll 8
             for (int k = count - 1; k >= 0; k--) {
                 int pivot = space().pivot[s - first + k];
                 row = row == s + k ? pivot : row == pivot ? s + k : row;
@@ -574,6 +570,7 @@ template <typename T> struct panel {
     {
         __syncthreads();
         int width = count - q * W < W ? count - q * W : W;
+#pragma unroll 8
         for (int e = (int)threadIdx.x; e < width * count; e += THREADS) {
             int i = e % count, c = e / count;
             piece[c * stride(count) + i] =
@@ -591,6 +588,7 @@ template <typename T> struct panel {
 #pragma unroll
         for (int h = 0; h < PER_LANE; h++)
             own = h == q ? x[h] : own;
+#pragma unroll 1
         for (int c = 0; c < width; c++) {
             T solved = __shfl_sync(NONE, own, c);
             if (lane > c && q * W + lane < count)
@@ -614,6 +612,7 @@ template <typename T> struct panel {
         int lefts = left_end - left, all = lefts + right_end - right;
         if (all > 0)
             list(s, count);
+#pragma unroll 1
         for (int base = 0; base < all; base += (int)people * WARPS) {
             int t = base + (int)me * WARPS + warp;
             bool is_there = t < all, is_right = is_there && t >= lefts;
@@ -628,6 +627,7 @@ template <typename T> struct panel {
                 low[h] = is_row ? *at(space().from[count + i], col) : T(0);
             }
             __syncwarp(); /* before rows are written that other lanes read */
+#pragma unroll 1
             for (int q = 0; has_right && q * W < count; q++) {
                 load_piece(piece, q, s, count);
                 if (is_right)
@@ -650,9 +650,11 @@ template <typename T> struct panel {
     template <bool IsHere>
     __device__ void update_narrow(int s, int width, int right, int right_end, T *batch)
     {
+#pragma unroll 1
         for (int c0 = right; c0 < right_end; c0 += BATCH) {
             int cols = right_end - c0 < BATCH ? right_end - c0 : BATCH;
             __syncthreads();
+#pragma unroll 8
             for (int e = (int)threadIdx.x; e < BATCH * W; e += THREADS)
                 batch[e / W * BATCH_STEP + e % W] =
                     e / W < cols && e % W < width ? *at(s + e % W, c0 + e / W) : T(0);
@@ -663,6 +665,7 @@ template <typename T> struct panel {
                 continue;
             }
 #endif
+#pragma unroll 1
             for (int r = own_from(s + width) + (int)threadIdx.x; r < rows; r += THREADS)
                 update_row<IsHere>(s, width, r, c0, cols, batch);
         }
@@ -675,6 +678,7 @@ template <typename T> struct panel {
     __device__ void update_fragments(int s, int begin, int c0, int cols, const T *batch)
     {
         int group = (int)threadIdx.x % 32 / 4, lane = (int)threadIdx.x % 4;
+#pragma unroll 1
         for (int top = begin + (int)threadIdx.x / 32 * 16; top < rows; top += WARPS * 16) {
             T l[W / 8][4];
 #pragma unroll
@@ -684,6 +688,7 @@ template <typename T> struct panel {
                     int row = top + group + e % 2 * 8;
                     l[i][e] = row < rows ? -strip<IsHere>(s, 8 * i + e / 2 * 4 + lane, row) : T(0);
                 }
+#pragma unroll 1
             for (int c = 0; c < cols; c += 8 * FRAGMENTS)
                 update_fragment(l, top + group, c0 + c, cols - c, batch + c * BATCH_STEP);
         }
@@ -728,6 +733,7 @@ template <typename T> struct panel {
 #pragma unroll
         for (int i = 0; i < W; i++)
             l[i] = i < width ? strip<IsHere>(s, i, r) : T(0);
+#pragma unroll 1
         for (int c = 0; c < cols; c += 4) {
             T x[4];
 #pragma unroll
@@ -748,6 +754,7 @@ template <typename T> struct panel {
     template <bool IsHere> __device__ void run()
     {
         T *batch = IsHere ? room() + W * ld : room();
+#pragma unroll 1
         for (int s = first; s < end; s += W) {
             int width = end - s < W ? end - s : W;
             factor<IsHere>(s, width);
@@ -805,7 +812,7 @@ __device__ void panel_run(const filch_view &a, const filch_view &pivots, const f
     p.first = (int)(args.row - pivots.row);
     p.end = p.first + (int)args.order;
     p.state = (unsigned *)state.ptr;
-    p.words = (word *)(p.state + WORDS);
+    p.packets = (packet *)(p.state + WORDS);
     p.epoch = p.state[EPOCH];
     p.pivots = (int *)pivots.ptr;
     p.come();

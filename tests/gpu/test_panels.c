@@ -261,7 +261,7 @@ static void factor_group(gpu_world *world, const matrix *f, size_t first, size_t
     const fl_dense_args args = {.row = first, .order = end - first};
     const filch_access accesses[] = {FILCH_RW(matrix_data, 0, 0), FILCH_RW(list, 0, 0),
                                      FILCH_RW(result, 0, 0), FILCH_RW(state, 0, 0)};
-    choose_grid(world, gpu_chance(world, 50) ? 256 : 5);
+    choose_grid(world, gpu_chance(world, 50) ? 255 : 5);
     shared = gpu_chance(world, 30) ? 64 << 10 : 0;
     run(world, codelets[LU][f->is_single], &args, accesses, 4);
     gpu_ok(filch_data_destroy(matrix_data));

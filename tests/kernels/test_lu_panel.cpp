@@ -21,7 +21,7 @@ namespace device
 
 typedef device::filch_view view;
 
-static_assert(FL_LU_PANEL_WORDS == device::WORDS + 2 * device::STEP_WORDS, "the state's size");
+static_assert(FL_LU_PANEL_WORDS == device::WORDS + 4 * device::PACKETS, "the state's size");
 
 static uint64_t seed = 1;
 
