@@ -28,6 +28,7 @@ clients python3-scipy     python:scipy
 clients hpcc              hpcc
 clients openmpi-bin       mpirun
 clients libopenmpi-dev    module:ompi-c
+clients libsuitesparse-dev file:libcholmod.so
 clients chromium          chromium
 lint   clang-14           clang-14
 lint   libclang-rt-14-dev fuzzer:clang-14

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What README.md, docs/beside-openmp-and-mpi.md and the pages of languages show of programs is what the
+# What README.md, docs/beside-openmp-and-mpi.md, docs/sparse-cholesky.md and the pages of languages show of programs is what the
 # tests compile and run, links to files lead somewhere, and the table of settings is complete.
 set -euo pipefail
 
@@ -28,7 +28,8 @@ blocks()
         '```')
             [ -n "$is_inside" ] || continue
             is_found=
-            for program in docs/examples/*."$suffix"; do
+            for program in docs/examples/*."$suffix" docs/examples/*/*."$suffix"; do
+                [ -e "$program" ] || continue
                 [[ "$(<"$program")" != *"$block"* ]] || is_found=1
             done
             [ -n "$is_found" ] || { printf '%s: in no program:\n%s' "$page" "$block"; exit 1; }
@@ -43,6 +44,7 @@ blocks docs/cpp.md cpp cpp
 blocks docs/python.md python py
 blocks docs/fortran.md fortran f90
 blocks docs/beside-openmp-and-mpi.md c c
+blocks docs/sparse-cholesky.md c c
 
 count=0
 for page in README.md docs/*.md docs/rooms/*.md bindings/README.md $(find runtime -name README.md); do
