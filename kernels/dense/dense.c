@@ -6,12 +6,13 @@
 
 #include <stdlib.h>
 
-/* lu_panel.cu's threads a block, and blocks at most. */
+/* lu_panel.cu's threads a block, and blocks: no more than run at once on one of today's large GPUs,
+ * since the first waits for them all. */
 #define PANEL_THREADS 256
-#define PANEL_BLOCKS 256
+#define PANEL_BLOCKS 128
 /* Rows of a block: many are few blocks, beside which other kernels run; of small panels few, so
  * that there are enough blocks. */
-#define PANEL_ROWS 256
+#define PANEL_ROWS 128
 #define PANEL_ROWS_LEAST 64
 #define PANEL_BLOCKS_LEAST 32
 /* What a block has in shared memory: a strip of 32 columns and 64 columns of 36, or 32 columns of a
