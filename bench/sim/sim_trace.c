@@ -136,17 +136,56 @@ static filch_status argument(const json_t *event, const char *key, bool must, co
                             text_of(event, "name"), key);
 }
 
+/* The tasks of an event that stands for several, run one after another; else null. */
+static const json_t *tasks_of(const json_t *event)
+{
+    const json_t *tasks = json_object_get(json_object_get(event, "args"), "tasks");
+    return json_is_array(tasks) ? tasks : NULL;
+}
+
+/* How many tiles an event stands for. */
+static size_t tiles_of(const json_t *event)
+{
+    const json_t *tasks = tasks_of(event);
+    return tasks ? json_array_size(tasks) : 1;
+}
+
+/* Makes a tile of each task of an event; each took as long as the others. */
+static filch_status tasks_read(bench_sim_record *record, const json_t *tasks, bench_sim_tile all,
+                               const char *path, filch_error *error)
+{
+    size_t index;
+    const json_t *task;
+    double start_us = all.start_us;
+    if (json_array_size(tasks) == 0)
+        return bench_fail(error, FILCH_DATA, path, 0, "an event has no tasks");
+    all.us /= (double)json_array_size(tasks);
+    json_array_foreach(tasks, index, task)
+    {
+        json_int_t position = json_integer_value(task);
+        if (!json_is_integer(task) || position < 0 || position >= UINT32_MAX)
+            return bench_fail(error, FILCH_DATA, path, 0, "task %zu of an event is no task", index);
+        bench_sim_tile *tile = &record->tiles[record->tile_count++];
+        *tile = all;
+        tile->first = (uint64_t)position;
+        tile->start_us = start_us + (double)index * all.us;
+        tile->end_us = tile->start_us + all.us;
+    }
+    return FILCH_OK;
+}
+
 static filch_status tile_read(bench_sim_record *record, const rows *r, const json_t *event,
                               const char *path, filch_error *error)
 {
     bench_sim_tile *tile = &record->tiles[record->tile_count];
-    bool is_task = json_object_get(json_object_get(event, "args"), "task") != NULL;
+    const json_t *tasks = tasks_of(event);
+    bool is_task = tasks || json_object_get(json_object_get(event, "args"), "task") != NULL;
     *tile = (bench_sim_tile){.is_chunk = !is_task};
     if (!rows_find(r, json_integer_value(json_object_get(event, "tid")), &tile->device))
         return FILCH_OK; /* a row without a name: no device's */
     filch_status status = times_read(event, path, &tile->start_us, &tile->end_us, error);
     tile->us = tile->end_us - tile->start_us;
-    if (status == FILCH_OK)
+    if (status == FILCH_OK && !tasks)
         status = argument(event, is_task ? "task" : "first", true, path, &tile->first, error);
     if (status == FILCH_OK)
         status = argument(event, is_task ? "graph" : "end", true, path,
@@ -159,6 +198,8 @@ static filch_status tile_read(bench_sim_record *record, const rows *r, const jso
     if (status == FILCH_OK && !name_find(&record->codelets, &record->codelet_count,
                                          text_of(event, "name"), &tile->codelet))
         no_memory(error, &status);
+    if (tasks && status == FILCH_OK)
+        return tasks_read(record, tasks, *tile, path, error);
     record->tile_count++;
     return status;
 }
@@ -220,9 +261,10 @@ static filch_status events_read(bench_sim_record *record, const json_t *events, 
 {
     rows r = {0};
     filch_status status = FILCH_OK;
-    size_t index, room = json_array_size(events) + 1;
+    size_t index, room = json_array_size(events) + 1, tiles = 1;
     const json_t *event;
-    record->tiles = calloc(room, sizeof *record->tiles);
+    json_array_foreach(events, index, event) tiles += tiles_of(event);
+    record->tiles = calloc(tiles, sizeof *record->tiles);
     record->copies = calloc(room, sizeof *record->copies);
     record->waits = calloc(room, sizeof *record->waits);
     record->thefts = calloc(room, sizeof *record->thefts);

@@ -27,13 +27,14 @@ extern "C" {
  *
  * - Working on the job: busy_ns, slow_ns, dispatch_ns, data_ns, spoiled_ns and preempted_ns. The
  *   sum is measured. The division of the sum is measured, too, where every work item was timed
- *   (chunks of batches; all items of simulated devices, and while a trace records). Otherwise the
- *   division is an estimate. On host devices, dispatch_ns is then the typical cost of a dispatch
- *   (measured between items from time to time) times the number of items, and busy_ns and slow_ns
- *   take the rest. On GPUs, busy_ns and slow_ns then include the predicted time of untimed items.
- *   estimated_ns bounds the error: busy_ns and slow_ns together are too large by at most
- *   estimated_ns, and too small by at most dispatch_ns and data_ns together. The best speed of the
- *   codelet on the device, as defined in filch_report, separates busy_ns from slow_ns.
+ *   (chunks of batches; all items of simulated devices; all items of GPUs and tasks of more than 12
+ *   us on the host while a trace records). Otherwise the division is an estimate. On host devices,
+ * dispatch_ns is then the typical cost of a dispatch (measured between items from time to time)
+ * times the number of items, and busy_ns and slow_ns take the rest. On GPUs, busy_ns and slow_ns
+ * then include the predicted time of untimed items. estimated_ns bounds the error: busy_ns and
+ * slow_ns together are too large by at most estimated_ns, and too small by at most dispatch_ns and
+ * data_ns together. The best speed of the codelet on the device, as defined in filch_report,
+ * separates busy_ns from slow_ns.
  * - Working on other jobs: other_ns. Work at an instant is charged to a single job: the job of the
  *   item that the device began or ended last. Items of several jobs in flight on a device at a time
  *   are not told apart further. Work by a task that waits for nested jobs belongs to the task's

@@ -15,10 +15,12 @@ extern "C" {
 /**
  * Starts recording into rings: a ring per worker, a ring per direction of a device that copies, and
  * a ring of jobs (FILCH_TRACE_EVENTS events of 48 bytes each; the newest are kept). While a trace
- * records, filch times every work item: two clock reads an item, and on a GPU two events. filch
- * also times every copy between memories that filch starts; a copy of pageable memory in pieces
- * shows every piece. Times of a GPU are by the GPU's clock, converted to the host's clock to within
- * some microseconds.
+ * records, filch times every work item of a GPU (two events of the driver), and on the host every
+ * chunk, every task with a label, and every task predicted to take more than 12 us (two clock reads
+ * each). Shorter tasks of one codelet that a core runs one after another share an event, which also
+ * takes 48 bytes for every eleven tasks from the second on. filch also times every copy between
+ * memories that filch starts; a copy of pageable memory in pieces shows every piece. Times of a GPU
+ * are by the GPU's clock, converted to the host's clock to within some microseconds.
  *
  * @param runtime the runtime.
  * @return FILCH_OK (also when already recording); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE;
@@ -45,13 +47,15 @@ FILCH_API filch_status filch_trace_stop(filch_runtime *runtime);
  * recording stand in the row "jobs", from the time of submission, or from the time when awaited
  * jobs let the job run, to the job's end. A job's arguments are a number, named also by the job's
  * work items, the graph's number or the number of a batch's items, and the number of tasks or items
- * skipped, if any. Work items of tasks with a
- * label, and jobs whose submission has a label, have the label as an argument; 65,535 different
- * labels are kept in each ring. Copies have separate rows by device and direction: "in" from the
- * host, "out" to the host, "peer" from a second device's memory, "inner" within a memory. A copy's
- * arguments are the bytes, the second device and the rate. Copies still under way are left out. A
- * pending task (pending.h) has its function's time as a work item, and an asynchronous event of
- * category "pending" from the function's return to the end.
+ * skipped, if any. Work items of tasks with a label, and jobs whose submission has a label, have
+ * the label as an argument; 65,535 different labels are kept in each ring. A work item that stands
+ * for several short tasks lasts from the begin of the first to the end of the last, with the
+ * dispatches between them; the argument "tasks" lists the tasks in the order in which they ran.
+ * Copies have separate rows by device and direction: "in" from the host, "out" to the host, "peer"
+ * from a second device's memory, "inner" within a memory. A copy's arguments are the bytes, the
+ * second device and the rate. Copies still under way are left out. A pending task (pending.h) has
+ * its function's time as a work item, and an asynchronous event of category "pending" from the
+ * function's return to the end.
  *
  * "otherData" holds:
  *

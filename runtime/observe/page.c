@@ -38,20 +38,31 @@ static void begin_row(fl_page_writer *writer, uint32_t lane, const fl_trace_even
     writer->before = ",\n";
 }
 
-static void put_row(fl_page_writer *writer, uint32_t lane, const fl_trace_ring *ring,
+/* Writes the columns of a work item behind its times. Behind the label stand the tasks from the
+ * second on. */
+static void put_tile(fl_page_writer *writer, const fl_trace_walk *walk, const fl_trace_event *event)
+{
+    FILE *file = writer->file;
+    const char *label = fl_trace_label_of(walk->ring, event);
+    fprintf(file, ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%d",
+            name_of(writer, event->name), event->other, event->first, event->last, event->tasks);
+    if (label != NULL) {
+        fprintf(file, ",%" PRIu32, name_of(writer, label));
+    }
+    for (uint32_t i = 1; i < event->tasks; ++i) {
+        fprintf(file, "%s%" PRIu32, i != 1 ? "," : ",null,[", fl_trace_walk_task(walk, i));
+    }
+    fputs(event->tasks > 1 ? "]" : "", file);
+}
+
+static void put_row(fl_page_writer *writer, uint32_t lane, const fl_trace_walk *walk,
                     const fl_trace_event *event)
 {
     FILE *file = writer->file;
-    const char *label = fl_trace_label_of(ring, event);
     begin_row(writer, event->kind == FL_TRACE_PENDING ? event->device : lane, event);
     switch ((fl_trace_kind)event->kind) {
     case FL_TRACE_TILE:
-        fprintf(file, ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%d",
-                name_of(writer, event->name), event->other, event->first, event->last,
-                event->is_chunk);
-        if (label != NULL) {
-            fprintf(file, ",%" PRIu32, name_of(writer, label));
-        }
+        put_tile(writer, walk, event);
         break;
     case FL_TRACE_PENDING:
         fprintf(file, ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64, name_of(writer, event->name),
@@ -82,12 +93,11 @@ static void put_rows(fl_page_writer *writer, const char *name, fl_trace_kind fir
     writer->before = "\n";
     for (uint32_t i = 0; i < page->count * FL_TRACE_RINGS; ++i) {
         uint32_t lane = i / FL_TRACE_RINGS;
-        const fl_trace_ring *ring = fl_trace_ring_of(&page->lanes[lane], i % FL_TRACE_RINGS);
-        for (uint64_t e = ring != NULL ? fl_trace_first(ring) : 0; ring != NULL && e < ring->next;
-             ++e) {
-            const fl_trace_event *event = fl_trace_at(ring, e);
+        fl_trace_walk walk =
+            fl_trace_walk_begin(fl_trace_ring_of(&page->lanes[lane], i % FL_TRACE_RINGS));
+        for (const fl_trace_event *event; (event = fl_trace_walk_next(&walk)) != NULL;) {
             if (event->kind >= first && event->kind <= last && event->end >= writer->origin) {
-                put_row(writer, lane, ring, event);
+                put_row(writer, lane, &walk, event);
             }
         }
     }

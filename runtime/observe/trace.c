@@ -12,12 +12,13 @@
 
 fl_trace_ring *fl_trace_ring_new(const fl_memory *memory, uint64_t capacity)
 {
-    size_t bytes = sizeof(fl_trace_ring) + (size_t)capacity * sizeof(fl_trace_event);
+    size_t bytes = sizeof(fl_trace_ring) + (size_t)capacity * sizeof(fl_trace_slot);
     fl_trace_ring *ring = fl_alloc(memory, bytes);
     if (ring != NULL) {
         ring->bytes = bytes;
         ring->capacity = capacity;
-        ring->next = 0;
+        ring->next = ring->at = 0;
+        ring->added = 0;
         ring->missed = 0;
         fl_name_set_init(&ring->labels, memory, UINT16_MAX);
     }
@@ -30,6 +31,49 @@ void fl_trace_ring_free(const fl_memory *memory, fl_trace_ring *ring)
         fl_name_set_fini(&ring->labels);
         fl_free(memory, ring, ring->bytes);
     }
+}
+
+void fl_trace_add_tasks(fl_trace_ring *ring, fl_trace_event event, const fl_trace_tasks *tasks)
+{
+    event.first = tasks->orders[0];
+    event.tasks = (uint8_t)tasks->count;
+    fl_trace_add(ring, event);
+    for (uint32_t done = 1; done < tasks->count; done += FL_TRACE_NAMED) {
+        struct fl_trace_members *slot = &fl_trace_take(ring)->members;
+        memcpy(slot->orders, tasks->orders + done, sizeof slot->orders);
+        slot->kind = FL_TRACE_MEMBERS;
+    }
+}
+
+fl_trace_walk fl_trace_walk_begin(const fl_trace_ring *ring)
+{
+    bool is_full = ring != NULL && ring->next > ring->capacity;
+    return (fl_trace_walk){ring, is_full ? ring->next - ring->capacity : 0};
+}
+
+static const fl_trace_slot *slot_at(const fl_trace_ring *ring, uint64_t number)
+{
+    return &ring->slots[number % ring->capacity];
+}
+
+const fl_trace_event *fl_trace_walk_next(fl_trace_walk *walk)
+{
+    while (walk->ring != NULL && walk->at < walk->ring->next) {
+        const fl_trace_slot *slot = slot_at(walk->ring, walk->at++);
+        if (slot->event.kind != FL_TRACE_MEMBERS) {
+            return &slot->event;
+        }
+    }
+    return NULL;
+}
+
+uint32_t fl_trace_walk_task(const fl_trace_walk *walk, uint32_t task)
+{
+    if (task == 0) {
+        return (uint32_t)slot_at(walk->ring, walk->at - 1)->event.first;
+    }
+    const fl_trace_slot *slot = slot_at(walk->ring, walk->at + (task - 1) / FL_TRACE_NAMED);
+    return slot->members.orders[(task - 1) % FL_TRACE_NAMED];
 }
 
 /* Returns the bytes of the UTF-8 character beginning at `at`; 0: not a valid character. The Unicode
@@ -90,9 +134,23 @@ static uint32_t row_of(uint32_t lane, uint32_t kind, uint32_t count)
                                  : lane;
 }
 
-static void put_args(FILE *file, const fl_trace_event *event, const char *label,
+/* Writes the names of a work item's tasks: a list where it stands for several. */
+static void put_tasks(FILE *file, const fl_trace_walk *walk, const fl_trace_event *event)
+{
+    if (event->tasks == 1) {
+        fprintf(file, "\"task\":%llu", (unsigned long long)event->first);
+        return;
+    }
+    for (uint32_t i = 0; i < event->tasks; ++i) {
+        fprintf(file, "%s%u", i != 0 ? "," : "\"tasks\":[", (unsigned)fl_trace_walk_task(walk, i));
+    }
+    fputc(']', file);
+}
+
+static void put_args(FILE *file, const fl_trace_walk *walk, const fl_trace_event *event,
                      const fl_trace_lane *lanes)
 {
+    const char *label = fl_trace_label_of(walk->ring, event);
     if (label != NULL) {
         fprintf(file, "\"label\":\"");
         fl_trace_put_text(file, label);
@@ -108,15 +166,16 @@ static void put_args(FILE *file, const fl_trace_event *event, const char *label,
         fprintf(file, "\"victim\":\"");
         fl_trace_put_text(file, lanes[event->other].device);
         fprintf(file, "\",\"taken\":%llu", (unsigned long long)event->first);
-    } else if (event->kind == FL_TRACE_TILE && event->is_chunk) {
+    } else if (event->kind == FL_TRACE_TILE && event->tasks == 0) {
         fprintf(file, "\"first\":%llu,\"end\":%llu,\"job\":%u", (unsigned long long)event->first,
                 (unsigned long long)event->last, (unsigned)event->other);
     } else if (event->kind == FL_TRACE_TILE || event->kind == FL_TRACE_PENDING) {
-        fprintf(file, "\"task\":%llu,\"graph\":%llu,\"job\":%u", (unsigned long long)event->first,
-                (unsigned long long)event->last, (unsigned)event->other);
+        put_tasks(file, walk, event);
+        fprintf(file, ",\"graph\":%llu,\"job\":%u", (unsigned long long)event->last,
+                (unsigned)event->other);
     } else if (event->kind == FL_TRACE_JOB) {
         fprintf(file, "\"job\":%u,\"%s\":%llu", (unsigned)event->first,
-                event->is_chunk ? "items" : "graph", (unsigned long long)event->last);
+                event->tasks == 0 ? "items" : "graph", (unsigned long long)event->last);
         if (event->other != 0) {
             fprintf(file, ",\"skipped\":%u", (unsigned)event->other);
         }
@@ -125,8 +184,8 @@ static void put_args(FILE *file, const fl_trace_event *event, const char *label,
 
 /* Writes the two halves of an asynchronous event: pending tasks overlap, on the row of one device.
  */
-static void put_pending(FILE *file, const fl_trace_event *event, const fl_trace_lane *lanes,
-                        uint64_t origin)
+static void put_pending(FILE *file, const fl_trace_walk *walk, const fl_trace_event *event,
+                        const fl_trace_lane *lanes, uint64_t origin)
 {
     for (int half = 0; half < 2; ++half) {
         uint64_t at = half == 0 ? event->start : event->end;
@@ -137,13 +196,13 @@ static void put_pending(FILE *file, const fl_trace_event *event, const fl_trace_
                 (unsigned long long)event->first);
         fl_trace_put_text(file, event->name);
         fprintf(file, "\",\"ts\":%.3f,\"args\":{", at > origin ? (double)(at - origin) / 1e3 : 0.0);
-        put_args(file, event, NULL, lanes);
+        put_args(file, walk, event, lanes);
         fprintf(file, "}}");
     }
 }
 
 /* Writes an event. The part before the origin is cut off: devices had no work yet. */
-static void put_event(FILE *file, const fl_trace_ring *ring, const fl_trace_event *event,
+static void put_event(FILE *file, const fl_trace_walk *walk, const fl_trace_event *event,
                       uint32_t row, const fl_trace_lane *lanes, uint64_t origin)
 {
     const char *kind = kind_name(event->kind);
@@ -153,7 +212,7 @@ static void put_event(FILE *file, const fl_trace_ring *ring, const fl_trace_even
         return;
     }
     if (event->kind == FL_TRACE_PENDING) {
-        put_pending(file, event, lanes, origin);
+        put_pending(file, walk, event, lanes, origin);
         return;
     }
     fprintf(file, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"cat\":\"%s\",\"name\":\"", row,
@@ -161,7 +220,7 @@ static void put_event(FILE *file, const fl_trace_ring *ring, const fl_trace_even
     fl_trace_put_text(file, has_name ? event->name : kind);
     fprintf(file, "\",\"ts\":%.3f,\"dur\":%.3f,\"args\":{", (double)(start - origin) / 1e3,
             (double)(event->end - start) / 1e3);
-    put_args(file, event, fl_trace_label_of(ring, event), lanes);
+    put_args(file, walk, event, lanes);
     fprintf(file, "}}");
 }
 
@@ -184,10 +243,9 @@ static void put_lane(FILE *file, const fl_trace_lane *lanes, uint32_t lane, uint
 {
     uint32_t seen = 1u << FL_TRACE_TILE;
     for (uint32_t i = 0; i < FL_TRACE_RINGS; ++i) {
-        const fl_trace_ring *ring = fl_trace_ring_of(&lanes[lane], i);
-        for (uint64_t e = ring != NULL ? fl_trace_first(ring) : 0; ring != NULL && e < ring->next;
-             ++e) {
-            seen |= 1u << fl_trace_at(ring, e)->kind;
+        fl_trace_walk walk = fl_trace_walk_begin(fl_trace_ring_of(&lanes[lane], i));
+        for (const fl_trace_event *e; (e = fl_trace_walk_next(&walk)) != NULL;) {
+            seen |= 1u << e->kind;
         }
     }
     for (uint32_t kind = 0; kind < FL_TRACE_KINDS; ++kind) {
@@ -201,11 +259,9 @@ static void put_lane(FILE *file, const fl_trace_lane *lanes, uint32_t lane, uint
         }
     }
     for (uint32_t i = 0; i < FL_TRACE_RINGS; ++i) {
-        const fl_trace_ring *ring = fl_trace_ring_of(&lanes[lane], i);
-        for (uint64_t e = ring != NULL ? fl_trace_first(ring) : 0; ring != NULL && e < ring->next;
-             ++e) {
-            const fl_trace_event *event = fl_trace_at(ring, e);
-            put_event(file, ring, event, row_of(lane, event->kind, count), lanes, origin);
+        fl_trace_walk walk = fl_trace_walk_begin(fl_trace_ring_of(&lanes[lane], i));
+        for (const fl_trace_event *e; (e = fl_trace_walk_next(&walk)) != NULL;) {
+            put_event(file, &walk, e, row_of(lane, e->kind, count), lanes, origin);
         }
     }
 }
@@ -219,8 +275,9 @@ static void put_jobs(FILE *file, const fl_trace_ring *jobs, const fl_trace_lane 
         return;
     }
     put_row(file, row, 0, "jobs", "");
-    for (uint64_t e = fl_trace_first(jobs); e < jobs->next; ++e) {
-        put_event(file, jobs, fl_trace_at(jobs, e), row, lanes, origin);
+    fl_trace_walk walk = fl_trace_walk_begin(jobs);
+    for (const fl_trace_event *e; (e = fl_trace_walk_next(&walk)) != NULL;) {
+        put_event(file, &walk, e, row, lanes, origin);
     }
 }
 
@@ -228,9 +285,8 @@ static void put_jobs(FILE *file, const fl_trace_ring *jobs, const fl_trace_lane 
  * only: waits may have begun long before the first work. */
 static uint64_t origin_in(const fl_trace_ring *ring, bool with_waits, uint64_t origin)
 {
-    for (uint64_t e = ring != NULL ? fl_trace_first(ring) : 0; ring != NULL && e < ring->next;
-         ++e) {
-        const fl_trace_event *event = fl_trace_at(ring, e);
+    fl_trace_walk walk = fl_trace_walk_begin(ring);
+    for (const fl_trace_event *event; (event = fl_trace_walk_next(&walk)) != NULL;) {
         bool is_counted =
             with_waits || (event->kind != FL_TRACE_WAIT && event->kind != FL_TRACE_THEFT);
         origin = is_counted && event->start < origin ? event->start : origin;
@@ -251,14 +307,25 @@ uint64_t fl_trace_origin(const fl_trace_lane *lanes, uint32_t count, const fl_tr
     return origin;
 }
 
+/* Returns the number of the ring's events that newer events have overwritten. */
+static uint64_t overwritten(const fl_trace_ring *ring)
+{
+    fl_trace_walk walk = fl_trace_walk_begin(ring);
+    uint64_t kept = 0;
+    while (fl_trace_walk_next(&walk) != NULL) {
+        ++kept;
+    }
+    return ring != NULL ? ring->added - kept : 0;
+}
+
 fl_trace_losses fl_trace_missing(const fl_trace_lane *lanes, uint32_t count,
                                  const fl_trace_ring *jobs)
 {
-    fl_trace_losses losses = {.overwritten = jobs != NULL ? fl_trace_first(jobs) : 0};
+    fl_trace_losses losses = {.overwritten = overwritten(jobs)};
     for (uint32_t i = 0; i < count * FL_TRACE_RINGS; ++i) {
         const fl_trace_ring *ring =
             fl_trace_ring_of(&lanes[i / FL_TRACE_RINGS], i % FL_TRACE_RINGS);
-        losses.overwritten += ring != NULL ? fl_trace_first(ring) : 0;
+        losses.overwritten += overwritten(ring);
         losses.missed += ring != NULL ? ring->missed : 0;
     }
     return losses;

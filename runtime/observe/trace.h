@@ -22,35 +22,62 @@ typedef enum fl_trace_kind {
     FL_TRACE_OUT,
     FL_TRACE_PEER,  /* copy from a second device's memory */
     FL_TRACE_INNER, /* copy within one memory */
-    FL_TRACE_KINDS
+    FL_TRACE_KINDS,
+    FL_TRACE_MEMBERS = FL_TRACE_KINDS /* no event: further tasks of the work item before */
 } fl_trace_kind;
 
 #define FL_TRACE_HOST UINT32_MAX
+/* Tasks named by a slot of a ring behind the event's own. */
+#define FL_TRACE_NAMED 11
+/* Most tasks of an event: a first one, and those named by six slots. */
+#define FL_TRACE_TASKS (1 + 6 * FL_TRACE_NAMED)
+
+/* Orders of the tasks of a work item, in the order in which they ran. */
+typedef struct fl_trace_tasks {
+    uint32_t count;
+    uint32_t orders[FL_TRACE_TASKS];
+} fl_trace_tasks;
 
 typedef struct fl_trace_event {
     uint64_t start, end; /* ns */
     const char *name; /* name of a codelet, "graph" or "broadcast": lives as long as the runtime */
-    uint64_t first, last; /* task: order in first, its graph in last; chunk: first item and end;
-                             theft: count of taken entries in first; copy: bytes in first; job:
-                             number in first, graph's number or count of items in last */
+    uint64_t first, last; /* tasks: order of the first in first, their graph in last; chunk: first
+                             item and end; theft: count of taken entries in first; copy: bytes in
+                             first; job: number in first, graph's number or count of items in last
+                           */
     uint32_t other; /* work item: number of its job; theft: the victim; copy: the device at the far
                        end, or FL_TRACE_HOST; job: count of tasks or items skipped */
     uint8_t kind;
-    uint8_t is_chunk; /* work item: a chunk of a batch; job: a batch */
+    /* Work item: number of its tasks, run one after another; 0: a chunk of a batch. Job: 0 for a
+     * batch, else 1. */
+    uint8_t tasks;
     union {
         uint16_t device; /* pending task: the device that ran the function */
-        uint16_t label;  /* task, job: number in the ring's labels; 0: no label */
+        uint16_t label;  /* a single task, job: number in the ring's labels; 0: no label */
     };
 } fl_trace_event;
 _Static_assert(sizeof(fl_trace_event) == 48, "filch/trace.h says so");
 
+typedef union fl_trace_slot {
+    fl_trace_event event;
+    struct fl_trace_members { /* tasks of the event before, from the second on */
+        uint32_t orders[FL_TRACE_NAMED];
+        uint8_t kind; /* FL_TRACE_MEMBERS */
+    } members;
+} fl_trace_slot;
+_Static_assert(sizeof(fl_trace_slot) == sizeof(fl_trace_event) &&
+                   offsetof(struct fl_trace_members, kind) == offsetof(fl_trace_event, kind),
+               "one member tells what a slot is");
+
 typedef struct fl_trace_ring {
     size_t bytes;
     uint64_t capacity;
-    uint64_t next;   /* events ever written */
+    uint64_t next;   /* slots ever written */
+    uint64_t at;     /* place of the next slot: next % capacity, without a division */
+    uint64_t added;  /* events ever added */
     uint64_t missed; /* copies without an event: not recorded */
     fl_name_set labels;
-    fl_trace_event events[];
+    fl_trace_slot slots[];
 } fl_trace_ring;
 
 fl_trace_ring *fl_trace_ring_new(const fl_memory *memory, uint64_t capacity);
@@ -70,10 +97,24 @@ static inline const char *fl_trace_label_of(const fl_trace_ring *ring, const fl_
     return can_have && event->label != 0 ? fl_name_at(&ring->labels, event->label) : NULL;
 }
 
+/* Returns the next slot, to be filled. */
+static inline fl_trace_slot *fl_trace_take(fl_trace_ring *ring)
+{
+    fl_trace_slot *slot = &ring->slots[ring->at];
+    ring->at = ring->at + 1 < ring->capacity ? ring->at + 1 : 0;
+    ++ring->next;
+    return slot;
+}
+
 static inline void fl_trace_add(fl_trace_ring *ring, fl_trace_event event)
 {
-    ring->events[ring->next++ % ring->capacity] = event;
+    fl_trace_take(ring)->event = event;
+    ++ring->added;
 }
+
+/* Adds a work item of one or more tasks; sets first and tasks. The event's slot is followed by
+ * slots that name the tasks from the second on: an event that is not overwritten has its tasks. */
+void fl_trace_add_tasks(fl_trace_ring *ring, fl_trace_event event, const fl_trace_tasks *tasks);
 
 /* Copy lanes of a device. */
 #define FL_TRACE_COPY_RINGS 3
@@ -89,16 +130,17 @@ typedef struct fl_trace_lane {
  * e.g. of a name cut within a character, becomes U+FFFD. */
 void fl_trace_put_text(FILE *file, const char *text);
 
-/* Events of a ring, oldest first: numbers from fl_trace_first to ring->next, without the latter. */
-static inline uint64_t fl_trace_first(const fl_trace_ring *ring)
-{
-    return ring->next > ring->capacity ? ring->next - ring->capacity : 0;
-}
+/* Place in a ring, for a walk over its events, oldest first. */
+typedef struct fl_trace_walk {
+    const fl_trace_ring *ring; /* null: no events */
+    uint64_t at;               /* slot of the next event, or of members without their event */
+} fl_trace_walk;
 
-static inline const fl_trace_event *fl_trace_at(const fl_trace_ring *ring, uint64_t number)
-{
-    return &ring->events[number % ring->capacity];
-}
+fl_trace_walk fl_trace_walk_begin(const fl_trace_ring *ring);
+/* Returns the next event, or null. */
+const fl_trace_event *fl_trace_walk_next(fl_trace_walk *walk);
+/* Returns the order of a task, from 0 on, of the work item that the walk returned last. */
+uint32_t fl_trace_walk_task(const fl_trace_walk *walk, uint32_t task);
 
 /* Rings of a device; fl_trace_ring_of returns a ring by number, or null for a ring not made. */
 #define FL_TRACE_RINGS (1 + FL_TRACE_COPY_RINGS)

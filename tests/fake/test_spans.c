@@ -137,7 +137,8 @@ static void copies_are_told_with_their_times(void **state)
     collect();
     assert_int_equal(in->next, 2);
     assert_int_equal(out->next, 1);
-    const fl_trace_event *events[] = {&in->events[0], &in->events[1], &out->events[0]};
+    const fl_trace_event *events[] = {&in->slots[0].event, &in->slots[1].event,
+                                      &out->slots[0].event};
     for (int i = 0; i < 3; i++) {
         assert_int_equal(events[i]->kind, i < 2 ? FL_TRACE_IN : FL_TRACE_OUT);
         assert_int_equal(events[i]->first, BYTES);
@@ -286,7 +287,7 @@ static void bases_are_renewed(void **state)
     await(put(true));
     collect();
     assert_int_equal(in->next, 2);
-    assert_true(in->events[1].start + base_ns >= in->events[0].end);
+    assert_true(in->slots[1].event.start + base_ns >= in->slots[0].event.end);
     old = put_behind_gate();
     renew();
     renew();
@@ -295,7 +296,7 @@ static void bases_are_renewed(void **state)
     collect();
     assert_int_equal(in->missed, 1);
     assert_int_equal(in->next, 3);
-    assert_true(in->events[2].start + base_ns >= in->events[1].end + 2000000);
+    assert_true(in->slots[2].event.start + base_ns >= in->slots[1].event.end + 2000000);
     /* One that cannot be made leaves the last. */
     fakecuda_fail("cuEventRecord", 1, 1, 2, 0, false);
     renew();

@@ -85,16 +85,23 @@ def check_losses(browser, data, of):
         near(quantity(row[-1], UNITS), losses[wall], f"time of {name}")
 
 
+def items_of(row):
+    """How many work items a row stands for."""
+    return max(1, row[7])
+
+
 def check_codelets(browser, data, wanted):
     tiles = [row for row in data["tiles"] if wanted(row[4])]
     rows = {row[0]: row for row in cells(browser, "codelets")}
     names = {data["names"][row[3]] for row in tiles}
     check(set(rows) == names, f"codelets {sorted(rows)}, not {sorted(names)}")
     for name in names:
-        times = [row[2] for row in tiles if data["names"][row[3]] == name]
+        own = [row for row in tiles if data["names"][row[3]] == name]
+        items, total = sum(map(items_of, own)), sum(row[2] for row in own)
+        times = [row[2] / items_of(row) for row in own]
         shown = rows[name]
-        check(count(shown[1]) == len(times), f"items of {name}")
-        for k, value in ((2, sum(times)), (4, sum(times) / len(times)), (5, min(times)), (6, max(times))):
+        check(count(shown[1]) == items, f"items of {name}")
+        for k, value in ((2, total), (4, total / items), (5, min(times)), (6, max(times))):
             # A time below a microsecond has three digits.
             near(quantity(shown[k], UNITS), value, f"column {k} of {name}", 2.3)
 
@@ -176,6 +183,22 @@ def pixel(browser, x, y):
     }})()""")
 
 
+def check_stretch(browser, data):
+    """A row that stands for several items: the pointer tells how many, which, and the time of each."""
+    row = max(data["tiles"], key=items_of)
+    if items_of(row) == 1:
+        return
+    told = browser.value(f"describeItem({json.dumps(row)})")
+    check(f"{items_of(row)} items" in told["title"], f"the title tells {items_of(row)} items: {told}")
+    rows = dict(told["rows"])
+    check(count(rows["tasks"].split(",")[0]) == row[5], f"the first task is {row[5]}: {told}")
+    near(quantity(rows["time of each"], UNITS), row[2] / items_of(row), "time of each", 2.3)
+    parts = browser.value(f"itemsOf({json.dumps(row)})")
+    check([part[5] for part in parts] == [row[5]] + row[9], "a part of the time for each task")
+    check(sum(part[2] for part in parts) == row[2] and parts[0][1] == row[1], "the parts add up")
+    check(all(a[1] + a[2] == b[1] for a, b in zip(parts, parts[1:])), "one part follows the other")
+
+
 def check_timeline(browser, data):
     """The longest item: drawn in its codelet's colour, and told when the pointer is on it."""
     item = max(data["tiles"], key=lambda row: row[2])
@@ -198,8 +221,9 @@ def check_timeline(browser, data):
     browser.mouse("mouseMoved", place["left"] + place["x"], place["top"] + place["y"])
     check(not browser.value("document.getElementById('hover').hidden"), "the pointer is on an item")
     text = browser.value("document.getElementById('hover').textContent")
-    name = data["names"][item[8] if len(item) > 8 else item[3]]
+    name = data["names"][item[8] if len(item) > 8 and item[8] is not None else item[3]]
     check(name in text and data["devices"][item[0]]["name"] in text, f"hover tells {name}: {text}")
+    check_stretch(browser, data)
     before = browser.value("view.to - view.from")
     browser.mouse("mouseWheel", place["left"] + place["x"], place["top"] + place["y"], deltaX=0, deltaY=-100)
     browser.settle()
@@ -291,7 +315,10 @@ def main():
                 if title == "simulated":
                     check(data["thefts"] and data["copies"], "thefts and copies")
                 if title == "host":
-                    check(len(data["tiles"]) >= 2 * tasks, "every task is there")
+                    tasks_of = [task for row in data["tiles"] if row[7] > 0 and row[4] == data["jobs"][0]["job"]
+                                for task in [row[5]] + (row[9] if row[7] > 1 else [])]
+                    check(sorted(tasks_of) == list(range(tasks)), "every task is there, once")
+                    check(len(data["tiles"]) < tasks, "short tasks share rows")
         finally:
             browser.close()
 

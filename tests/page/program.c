@@ -102,7 +102,7 @@ static filch_status run_graph(program *p, unsigned tasks)
             {.data = p->data, .row = i % COLUMNS, .mode = FILCH_READWRITE},
             {.data = p->data, .row = (i * 7 + 1) % COLUMNS, .mode = FILCH_READ}};
         filch_task_desc task = FILCH_TASK_DESC_INIT;
-        task.codelet = p->codelets[i % 3];
+        task.codelet = p->codelets[i / (8 * COLUMNS) % 3];
         task.args = &cost;
         task.accesses = accesses;
         task.access_count = i % 16 == 0 && i % COLUMNS != (i * 7 + 1) % COLUMNS ? 2 : 1;

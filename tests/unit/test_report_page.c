@@ -209,9 +209,12 @@ static void check_events(const json_t *root, const job_told *told)
     json_array_foreach(json_object_get(root, "tiles"), at, row)
     {
         json_int_t name = json_integer_value(json_array_get(row, 3));
-        ++tiles[json_integer_value(json_array_get(row, 0))];
+        json_int_t tasks = json_integer_value(json_array_get(row, 7));
+        assert_true(tasks >= 1);
+        tiles[json_integer_value(json_array_get(row, 0))] += (uint64_t)tasks;
         assert_string_equal(json_string_value(json_array_get(names, (size_t)name)), "spin");
-        if (json_array_size(row) > 8) {
+        assert_int_equal(json_array_size(json_array_get(row, 9)), tasks - 1);
+        if (json_is_integer(json_array_get(row, 8))) {
             json_int_t label = json_integer_value(json_array_get(row, 8));
             assert_string_equal(json_string_value(json_array_get(names, (size_t)label)),
                                 "the <seventh>");

@@ -69,6 +69,10 @@ static void test_wrong_files(void **state)
     bench_sim_record_free(&record);
 }
 
+#define SHORT(tasks)                                                              \
+    "{\"ph\":\"X\",\"tid\":0,\"cat\":\"tile\",\"name\":\"t\",\"ts\":2,\"dur\":6," \
+    "\"args\":{\"tasks\":" tasks ",\"graph\":1,\"job\":7}}"
+
 static void read_text(const char *text, bench_sim_record *record)
 {
     filch_error error = FILCH_ERROR_INIT;
@@ -105,6 +109,33 @@ static void read_events(const char *const *events, bench_sim_record *record)
         assert_true(length < sizeof text);
     }
     read_text(text, record);
+}
+
+/* An event of several tasks is as many tiles, one after another. */
+static void test_tasks_of_one_event(void **state)
+{
+    static const char *const events[] = {
+        ROW, NAMED(9, "jobs"), JOB(1, 20), SHORT("[2,0,1]"), TASK(3, 9, 4), NULL,
+    };
+    static const uint64_t positions[] = {2, 0, 1, 3};
+    static const double starts[] = {2, 4, 6, 9}, times[] = {2, 2, 2, 4};
+    (void)state;
+    bench_sim_record record;
+    read_events(events, &record);
+    assert_int_equal(record.tile_count, 4);
+    for (size_t k = 0; k < 4; ++k) {
+        assert_int_equal(record.tiles[k].first, positions[k]);
+        assert_int_equal(record.tiles[k].graph, 1);
+        assert_int_equal(record.tiles[k].number, 7);
+        assert_false(record.tiles[k].is_chunk);
+        assert_true(fabs(record.tiles[k].start_us - starts[k]) < 1e-9);
+        assert_true(fabs(record.tiles[k].us - times[k]) < 1e-9);
+    }
+    bench_sim_record_free(&record);
+    refused(TRACE(0, ROW "," SHORT("[]")), FILCH_DATA, "no tasks");
+    refused(TRACE(0, ROW "," SHORT("[1,-1]")), FILCH_DATA, "task 1 of an event");
+    refused(TRACE(0, ROW "," SHORT("[\"x\"]")), FILCH_DATA, "task 0 of an event");
+    refused(TRACE(0, ROW "," SHORT("3")), FILCH_DATA, "");
 }
 
 /* What the device did is divided among the tiles that shared it, and what the host did about the
@@ -394,6 +425,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_wrong_files, clean),
+        cmocka_unit_test_teardown(test_tasks_of_one_event, clean),
         cmocka_unit_test_teardown(test_times, clean),
         cmocka_unit_test_teardown(test_delays, clean),
         cmocka_unit_test_teardown(test_links, clean),

@@ -36,7 +36,15 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Events of a category in the file, which must be well-formed. */
+/* How many work items an event stands for. */
+static size_t items_of(const json_t *event)
+{
+    const json_t *tasks = json_object_get(json_object_get(event, "args"), "tasks");
+    return tasks != NULL ? json_array_size(tasks) : 1;
+}
+
+/* Events of a category in the file, which must be well-formed. Short tasks that share an event
+ * count each. */
 static size_t events(const char *category, const char *name)
 {
     json_error_t error;
@@ -56,21 +64,31 @@ static size_t events(const char *category, const char *name)
             assert_true(json_number_value(json_object_get(event, "ts")) >= 0);
             assert_true(json_number_value(json_object_get(event, "dur")) >= 0);
         }
-        count += cat != NULL && strcmp(cat, category) == 0 &&
-                 (name == NULL || (its != NULL && strcmp(its, name) == 0));
+        if (cat != NULL && strcmp(cat, category) == 0 &&
+            (name == NULL || (its != NULL && strcmp(its, name) == 0))) {
+            count += items_of(event);
+        }
     }
     json_decref(root);
     return count;
 }
 
-static void run_tasks(filch_runtime *runtime, filch_codelet *codelet, int n)
+static void run_labelled(filch_runtime *runtime, filch_codelet *codelet, int n, const char *label)
 {
     filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
     for (int i = 0; i < n; ++i) {
-        fixture_add(graph, codelet, NULL, NULL, 0);
+        filch_task_desc task = FILCH_TASK_DESC_INIT;
+        task.codelet = codelet;
+        task.label = label;
+        assert_ok(filch_graph_add(graph, &task, NULL));
     }
     assert_ok(fixture_run(graph));
     assert_ok(filch_graph_destroy(graph));
+}
+
+static void run_tasks(filch_runtime *runtime, filch_codelet *codelet, int n)
+{
+    run_labelled(runtime, codelet, n, NULL);
 }
 
 static void every_tile_is_recorded_while_it_records(void **state)
@@ -107,8 +125,8 @@ static void the_newest_events_are_kept(void **state)
     unsetenv("FILCH_TRACE");
     filch_codelet *old = fixture_codelet(runtime, "old", fixture_nothing, 0);
     filch_codelet *new = fixture_codelet(runtime, "new", fixture_nothing, 0);
-    run_tasks(runtime, old, 500);
-    run_tasks(runtime, new, 70);
+    run_labelled(runtime, old, 500, "an event for each");
+    run_labelled(runtime, new, 70, "an event for each");
     assert_ok(filch_trace_write(runtime, path));
     assert_int_equal(events("tile", "old"), 0);
     assert_in_range(events("tile", "new"), 60, 64); /* waits take places too */
@@ -230,7 +248,7 @@ static void what_was_there_outlasts_a_full_disk(void **state)
     run_tasks(runtime, nothing, 3);
     assert_ok(filch_trace_write(runtime, path));
     ino_t old = inode_of(path);
-    run_tasks(runtime, nothing, 200);
+    run_labelled(runtime, nothing, 200, "an event for each");
     struct rlimit usual;
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
@@ -521,6 +539,220 @@ static void it_tells_nothing_of_what_is_too_much(void **state)
     assert_ok(filch_runtime_destroy(runtime));
 }
 
+/* --- Events of several tasks --- */
+
+/* Marks the tasks of the file's events of a graph, none of which may be marked; returns the number
+ * of events. Events of one row must follow each other, within their job's time. */
+static size_t mark_tasks(json_int_t graph, bool *seen, size_t tasks)
+{
+    json_t *root = json_load_file(path, 0, NULL), *event, *args;
+    const json_t *list = json_object_get(root, "traceEvents"), *task;
+    size_t at, k, count = 0;
+    double end = 0;
+    assert_non_null(root);
+    json_array_foreach(list, at, event)
+    {
+        args = json_object_get(event, "args");
+        const char *category = json_string_value(json_object_get(event, "cat"));
+        if (category == NULL || strcmp(category, "tile") != 0 ||
+            json_integer_value(json_object_get(args, "graph")) != graph) {
+            continue;
+        }
+        double start = json_number_value(json_object_get(event, "ts"));
+        assert_true(start >= end - 0.0011); /* the file has whole nanoseconds */
+        end = start + json_number_value(json_object_get(event, "dur"));
+        json_t *alone = json_pack("[O]", json_object_get(args, "task"));
+        const json_t *all = json_object_get(args, "tasks");
+        json_array_foreach(all != NULL ? all : alone, k, task)
+        {
+            json_int_t position = json_integer_value(task);
+            assert_in_range(position, 0, tasks - 1);
+            assert_false(seen[position]);
+            seen[position] = true;
+        }
+        json_decref(alone);
+        ++count;
+    }
+    json_decref(root);
+    return count;
+}
+
+static bool all_of(const bool *seen, size_t count)
+{
+    for (size_t i = 0; i < count; ++i) {
+        if (!seen[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static double two(const filch_call *call)
+{
+    (void)call;
+    return 2;
+}
+
+/* Every task stands in one event; with a label it has an event of its own. */
+static void short_tasks_share_events(void **state)
+{
+    enum { TASKS = 2000 };
+    static bool seen[TASKS];
+    (void)state;
+    filch_runtime *runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_codelet *codelets[2];
+    codelets[0] = fixture_codelet(runtime, "without work", fixture_nothing, 0);
+    desc.name = "with work";
+    desc.host = fixture_nothing;
+    desc.work = two;
+    assert_ok(filch_codelet_create(runtime, &desc, &codelets[1]));
+    assert_ok(filch_trace_start(runtime));
+    for (json_int_t i = 0; i < 2; ++i) {
+        run_tasks(runtime, codelets[i], TASKS);
+        assert_ok(filch_trace_write(runtime, path));
+        memset(seen, 0, sizeof seen);
+        size_t count = mark_tasks(i + 1, seen, TASKS);
+        assert_true(all_of(seen, TASKS));
+        assert_true(count < TASKS / 2);
+    }
+    run_labelled(runtime, codelets[0], TASKS, "label");
+    assert_ok(filch_trace_write(runtime, path));
+    memset(seen, 0, sizeof seen);
+    assert_int_equal(mark_tasks(3, seen, TASKS), TASKS);
+    assert_true(all_of(seen, TASKS));
+    /* The model has learned from some of them only. */
+    filch_speed speeds[2];
+    for (int i = 0; i < 2; ++i) {
+        speeds[i] = (filch_speed)FILCH_SPEED_INIT;
+        assert_ok(filch_codelet_speed(codelets[i], 0, &speeds[i]));
+        assert_in_range(speeds[i].timed, 16, TASKS / 2);
+    }
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
+/* Two codelets in turn, and tasks of an open graph. */
+static void an_event_has_tasks_of_one_codelet(void **state)
+{
+    enum { TASKS = 600 };
+    static bool seen[TASKS];
+    static double value;
+    (void)state;
+    filch_runtime *runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    filch_codelet *even = fixture_codelet(runtime, "even", fixture_nothing, 0);
+    filch_codelet *odd = fixture_codelet(runtime, "odd", fixture_nothing, 0);
+    filch_data *x = fixture_vector(runtime, &value, sizeof value, 1, 1);
+    const filch_access access = fixture_access(x, 0, FILCH_READWRITE);
+    assert_ok(filch_trace_start(runtime));
+    for (int kind = 0; kind < 2; ++kind) {
+        filch_graph *graph =
+            fixture_graph(runtime, kind == 0 ? FILCH_GRAPH_CLOSED : FILCH_GRAPH_OPEN);
+        filch_job *job = NULL;
+        if (kind == 1) {
+            assert_ok(filch_graph_submit(graph, NULL, &job));
+        }
+        for (int i = 0; i < TASKS; ++i) {
+            fixture_add(graph, i / 3 % 2 == 0 ? even : odd, NULL, &access, 1);
+        }
+        if (kind == 0) {
+            assert_ok(filch_graph_submit(graph, NULL, &job));
+        } else {
+            assert_ok(filch_graph_close(graph));
+        }
+        assert_ok(filch_job_wait(job, -1));
+        assert_ok(filch_job_release(job));
+        assert_ok(filch_trace_write(runtime, path));
+        assert_int_equal(events("tile", "even"), (kind + 1) * TASKS / 2);
+        assert_int_equal(events("tile", "odd"), (kind + 1) * TASKS / 2);
+        memset(seen, 0, sizeof seen);
+        (void)mark_tasks(kind + 1, seen, TASKS);
+        assert_true(all_of(seen, TASKS));
+        assert_ok(filch_graph_destroy(graph));
+    }
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
+static int run_inner(const filch_call *call)
+{
+    filch_graph *graph = *(filch_graph *const *)call->args;
+    return filch_graph_run(graph, NULL, NULL) != FILCH_OK;
+}
+
+/* The events of tasks that wait for a graph, and of that graph's tasks. */
+static void tasks_within_tasks_count_once(void **state)
+{
+    enum { OUTER = 200, INNER = 30 };
+    (void)state;
+    filch_runtime *runtime = fixture_runtime("host:2", FILCH_DRIVE_THREADS, NULL);
+    filch_codelet *outer = fixture_codelet(runtime, "outer", run_inner, sizeof(filch_graph *));
+    filch_codelet *inner = fixture_codelet(runtime, "inner", fixture_nothing, 0);
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED), *inside[OUTER];
+    for (int i = 0; i < OUTER; ++i) {
+        inside[i] = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+        for (int k = 0; k < INNER; ++k) {
+            fixture_add(inside[i], inner, NULL, NULL, 0);
+        }
+        fixture_add(graph, outer, &inside[i], NULL, 0);
+    }
+    assert_ok(filch_trace_start(runtime));
+    assert_ok(fixture_run(graph));
+    assert_ok(filch_trace_write(runtime, path));
+    assert_int_equal(events("tile", "outer"), OUTER);
+    assert_int_equal(events("tile", "inner"), OUTER * INNER);
+    assert_int_equal(events("job", NULL), OUTER + 1);
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
+/* Numbers of tasks about the size of a slot, and an event whose first slot is overwritten. */
+static void a_ring_keeps_tasks_with_their_event(void **state)
+{
+    static const uint32_t counts[] = {1, 2, 12, 13, 23, 24, FL_TRACE_TASKS};
+    enum { EVENTS = sizeof counts / sizeof *counts, SLOTS = 1 + 2 + 2 + 3 + 3 + 4 + 7 };
+    static bool seen[1000];
+    (void)state;
+    filch_runtime *runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    const fl_memory *memory = &runtime->core.memory;
+    for (uint64_t lost = 0; lost <= EVENTS; ++lost) {
+        uint64_t before = 0, first = 0;
+        uint32_t order = 0;
+        for (uint64_t i = 0; i < lost; ++i) {
+            before += 1 + (counts[i] + 9) / 11;
+            first += counts[i];
+        }
+        /* Room for all slots but the first of the last event lost. */
+        uint64_t room = SLOTS - before + (lost != 0 ? (counts[lost - 1] + 9) / 11 : 0);
+        fl_trace_ring *ring = fl_trace_ring_new(memory, room);
+        const fl_trace_lane lane = {.device = "a", .ring = ring};
+        assert_non_null(ring);
+        for (uint64_t i = 0; i < EVENTS; ++i) {
+            fl_trace_tasks tasks = {.count = counts[i]};
+            for (uint32_t k = 0; k < counts[i]; ++k) {
+                tasks.orders[k] = order++;
+            }
+            fl_trace_add_tasks(ring,
+                               (fl_trace_event){.start = 1000 * i,
+                                                .end = 1000 * i + 900,
+                                                .name = "short",
+                                                .last = 5,
+                                                .kind = FL_TRACE_TILE},
+                               &tasks);
+        }
+        assert_ok(fl_trace_write(path, &lane, 1, NULL, &runtime->core, NULL));
+        memset(seen, 0, sizeof seen);
+        assert_int_equal(mark_tasks(5, seen, order), EVENTS - lost);
+        for (uint64_t i = 0; i < order; ++i) {
+            assert_int_equal(seen[i], i >= first);
+        }
+        json_t *root = json_load_file(path, 0, NULL);
+        const json_t *missing =
+            json_object_get(json_object_get(root, "otherData"), "events_overwritten");
+        assert_int_equal(json_integer_value(missing), lost);
+        json_decref(root);
+        fl_trace_ring_free(memory, ring);
+    }
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
 static void no_memory_leaves_it_off(void **state)
 {
     (void)state;
@@ -628,6 +860,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(jobs_have_a_row_of_their_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_tells_what_tasks_and_batches_use, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_tells_nothing_of_what_is_too_much, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(short_tasks_share_events, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_event_has_tasks_of_one_codelet, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(tasks_within_tasks_count_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_ring_keeps_tasks_with_their_event, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_memory_leaves_it_off, set_up, tear_down),
         cmocka_unit_test_setup_teardown(copies_stand_in_rows_of_their_own, set_up, tear_down),
     };

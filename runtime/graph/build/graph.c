@@ -602,6 +602,7 @@ static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_
     task->commutes = parts->commutes ? 1 : 0;
     task->reduces = parts->reduces ? 1 : 0;
     task->label = desc->label;
+    graph->has_labels = graph->has_labels || desc->label != NULL;
     fl_core *core = graph->object.core;
     uint64_t set[FL_DEVICE_LIMIT / 64];
     const uint64_t *devices = desc->codelet->runs_on;

@@ -125,6 +125,7 @@ struct filch_graph {
     fl_pred *preds; /* predecessors of the task being added, without repetition */
     size_t pred_count, pred_capacity;
     bool has_groups;            /* some task commutes or reduces */
+    bool has_labels;            /* some task has a label */
     uint32_t own_count;         /* tasks that filch added by itself, included in task_count */
     uint32_t restartable_count; /* tasks with a codelet that allows running a task twice */
     fl_task *start;             /* closed: gate for commuting tasks without a predecessor */

@@ -296,11 +296,12 @@ void fl_job_trace_ended(fl_job_trace *logbook, filch_job *job, filch_status resu
                             .first = job->sequence,
                             .other = count_skipped(logbook, job),
                             .kind = FL_TRACE_JOB,
+                            .tasks = 1,
                             .label = fl_trace_label(logbook->jobs, job->label)};
     if (job->batch != NULL) {
         made.name = fl_batch_codelet(job->batch)->name;
         event.last = fl_batch_items(job->batch);
-        event.is_chunk = 1;
+        event.tasks = 0;
     } else if (job->graph != NULL) {
         made.name = "graph";
         made.graph = event.last = job->graph->number;

@@ -4,7 +4,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 
 // Columns of a work item, a copy and a theft.
-const TILE = {device: 0, start: 1, ns: 2, name: 3, job: 4, first: 5, last: 6, isChunk: 7, label: 8};
+const TILE = {device: 0, start: 1, ns: 2, name: 3, job: 4, first: 5, last: 6, tasks: 7, label: 8, further: 9};
 const COPY = {device: 0, start: 1, ns: 2, kind: 3, bytes: 4, other: 5};
 const THEFT = {device: 0, start: 1, ns: 2, victim: 3, taken: 4};
 const COPY_KINDS = ["from the host", "to the host", "from a device", "within a memory"];
@@ -39,6 +39,30 @@ function lanesOf(rows) {
     for (const row of rows)
         lists[row[0]].push(row);
     return lists.map(makeLane);
+}
+
+function isChunk(row) {
+    return row[TILE.tasks] === 0;
+}
+
+// How many work items a row stands for: short tasks that ran one after another share one.
+function itemCount(row) {
+    return Math.max(1, row[TILE.tasks]);
+}
+
+// The tasks of a row, in the order in which they ran.
+function tasksOf(row) {
+    return row[TILE.tasks] > 1 ? [row[TILE.first], ...row[TILE.further]] : [row[TILE.first]];
+}
+
+// The row of each work item of a row. Those that share it get an equal part of its time each.
+function itemsOf(row) {
+    const count = itemCount(row), start = row[TILE.start];
+    if (count === 1)
+        return [row];
+    const cut = k => start + Math.floor(row[TILE.ns] * k / count);
+    return tasksOf(row).map((task, k) => [row[TILE.device], cut(k), cut(k + 1) - cut(k), row[TILE.name],
+                                          row[TILE.job], task, row[TILE.last], 1]);
 }
 
 const lanes = {

@@ -5,7 +5,7 @@
 function itemsByTask(items) {
     const jobs = new Map();
     items.forEach((row, k) => {
-        if (row[TILE.isChunk])
+        if (isChunk(row))
             return;
         let tasks = jobs.get(row[TILE.job]);
         if (!tasks)
@@ -100,7 +100,7 @@ function itemBefore(graph, task, tasks, items, latest, time) {
 // Returns {steps, compute, wait, rest, hasStructure}: steps from the first to the last, each with its row,
 // the gap before it, and whether it waited for a "dependency", a "device" or the "start".
 function criticalPath() {
-    const items = data.tiles.filter(row => isSelected(row[TILE.job]));
+    const items = data.tiles.filter(row => isSelected(row[TILE.job])).flatMap(itemsOf);
     const byTask = itemsByTask(items);
     const ends = data.devices.map(() => []);
     let at = -1, hasStructure = false;
@@ -116,7 +116,7 @@ function criticalPath() {
         const row = items[at];
         seen.add(at);
         let before = lastBefore(items, ends[row[TILE.device]], row[TILE.start]), via = "device";
-        const graph = row[TILE.isChunk] ? undefined : graphs.get(row[TILE.last]);
+        const graph = isChunk(row) ? undefined : graphs.get(row[TILE.last]);
         if (graph) {
             hasStructure = true;
             const job = row[TILE.job];

@@ -96,13 +96,14 @@ function codeletRows() {
     for (const row of data.tiles) {
         if (!isSelected(row[TILE.job]))
             continue;
-        const of = byName.get(row[TILE.name]), ns = row[TILE.ns], device = of.devices[row[TILE.device]];
-        of.count++;
-        of.sum += ns;
-        of.least = Math.min(of.least, ns);
-        of.most = Math.max(of.most, ns);
-        device[0]++;
-        device[1] += ns;
+        const of = byName.get(row[TILE.name]), device = of.devices[row[TILE.device]];
+        const count = itemCount(row), sum = row[TILE.ns];
+        of.count += count;
+        of.sum += sum;
+        of.least = Math.min(of.least, sum / count);
+        of.most = Math.max(of.most, sum / count);
+        device[0] += count;
+        device[1] += sum;
     }
     return [...byName.values()].filter(of => of.count > 0);
 }

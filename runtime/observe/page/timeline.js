@@ -100,7 +100,8 @@ function drawTexts(lane, row) {
         const left = Math.max(xOf(lane.start[i]), LABELS), right = xOf(lane.end[i]);
         if (right - left < 34 || row.item < 12)
             continue;
-        const text = itemName(lane.rows[i]);
+        const count = itemCount(lane.rows[i]);
+        const text = itemName(lane.rows[i]) + (count > 1 ? `, ${countText(count)} items` : "");
         pen.save();
         pen.beginPath();
         pen.rect(left, row.y, right - left - 3, row.height);
@@ -111,7 +112,7 @@ function drawTexts(lane, row) {
 }
 
 function itemName(row) {
-    return data.names[row.length > TILE.label ? row[TILE.label] : row[TILE.name]];
+    return data.names[row[TILE.label] ?? row[TILE.name]];
 }
 
 function drawDevice(d) {
@@ -297,15 +298,22 @@ function describe(x, y) {
 }
 
 function describeItem(item) {
-    const job = jobsByNumber.get(item[TILE.job]), hasLabel = item.length > TILE.label;
+    const job = jobsByNumber.get(item[TILE.job]), count = itemCount(item);
     const rows = [["device", data.devices[item[TILE.device]].name]];
-    if (hasLabel)
+    if (item[TILE.label] != null)
         rows.push(["codelet", data.names[item[TILE.name]]]);
-    rows.push(item[TILE.isChunk] ? ["items", `${countText(item[TILE.first])} to ${countText(item[TILE.last] - 1)}`]
-                                 : ["task", countText(item[TILE.first])]);
+    rows.push(isChunk(item) ? ["items", `${countText(item[TILE.first])} to ${countText(item[TILE.last] - 1)}`]
+                            : [count > 1 ? "tasks" : "task", taskText(item)]);
     rows.push(["job", job ? `${jobName(job)} (${job.job})` : countText(item[TILE.job])],
               ["start", timeText(item[TILE.start], 6)], ["time", timeText(item[TILE.ns])]);
-    return {title: itemName(item), rows};
+    if (count > 1)
+        rows.push(["time of each", timeText(item[TILE.ns] / count)]);
+    return {title: itemName(item) + (count > 1 ? `: ${countText(count)} items` : ""), rows};
+}
+
+function taskText(item) {
+    const most = 6, tasks = tasksOf(item);
+    return tasks.slice(0, most).map(countText).join(", ") + (tasks.length > most ? ", \u2026" : "");
 }
 
 function hover(event) {

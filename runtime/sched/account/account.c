@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "sched/account/ledger.h"
+#include "sched/account/stretch.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/jobs.h"
@@ -49,9 +50,10 @@ static void look_at_backlog(fl_worker *w, uint64_t t)
     w->ledger.looked_at = t;
 }
 
-static void record(const fl_worker *w, const fl_item *item)
+static void record(fl_worker *w, const fl_item *item)
 {
     fl_trace_ring *ring = fl_trace_of(w); /* null: no recording, or recording has just stopped */
+    w->call.stretch.from = ring != NULL ? item->start + item->ns : 0;
     if (ring == NULL) {
         return;
     }
@@ -60,12 +62,12 @@ static void record(const fl_worker *w, const fl_item *item)
                             .name = fl_item_codelet(item)->name,
                             .kind = FL_TRACE_TILE};
     if (item->task != NULL) {
+        event.tasks = 1;
         event.first = item->task->order;
         event.last = item->task->graph->number;
         event.other = (uint32_t)w->now.job->sequence;
         event.label = fl_trace_label(ring, item->task->label);
     } else {
-        event.is_chunk = 1;
         event.other = (uint32_t)item->job->sequence;
         fl_batch_range(item->job->batch, item->lo, item->hi, &event.first, &event.last);
     }
@@ -85,6 +87,7 @@ void fl_account_pending(const fl_worker *w, const fl_pending_task *pending)
                                             .last = task->graph->number,
                                             .other = (uint32_t)pending->item.job->sequence,
                                             .kind = FL_TRACE_PENDING,
+                                            .tasks = 1,
                                             .device = (uint16_t)pending->worker});
     }
 }
@@ -173,6 +176,7 @@ static void leave_job(fl_worker *w)
 {
     uint64_t t = fl_worker_clock(w);
     fl_account *account = &w->now.share->account;
+    fl_stretch_end(w, t);
     fl_count(&w->now.share->busy_ns, t - w->now.busy_since);
     end_gap(w, false); /* time from now on is no dispatch of the job */
     if (w->ledger.waits) {
@@ -211,6 +215,7 @@ void fl_account_event(fl_worker *w, fl_event event, const fl_item *item)
     switch (event) {
     case FL_EVENT_JOB_TAKEN:
         w->now.busy_since = fl_worker_clock(w);
+        fl_stretch_restart(w, w->now.busy_since);
         fl_ledger_turn(&w->ledger, FL_SPELL_ON, w->now.job, w->now.busy_since);
         break;
     case FL_EVENT_JOB_LEFT:
@@ -323,7 +328,9 @@ void fl_worker_resume(fl_worker *w, uint64_t since)
 {
     const fl_task *task = w->now.item.task;
     fl_worker_switch(w, w->now.item.job, task != NULL ? task->graph : NULL);
-    w->ledger.nested_ns += fl_worker_clock(w) - since;
+    uint64_t now = fl_worker_clock(w);
+    fl_stretch_restart(w, now);
+    w->ledger.nested_ns += now - since;
 }
 
 bool fl_worker_is_inside(const fl_worker *w, const filch_job *job)

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "sched/account/stretch.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/private_output.h"
 #include "sched/worker/item.h"
@@ -110,6 +111,7 @@ void fl_worker_run(fl_worker *w)
      * restores the item; `code` and the times are local. */
     uint64_t nested = w->ledger.nested_ns;
     uint64_t start = fl_clock_now(clock);
+    fl_stretch_end(w, start);
     int code = codelet->host(&call);
     uint64_t end = fl_clock_now(clock);
     w->now.item.code = code;

@@ -247,19 +247,19 @@ bool fl_launch_fill(fl_worker *w, fl_item *item, fl_launch *launch)
 
 /* --- Kernels --- */
 
-/* Tells whether to time the item. Timing takes three driver calls, as long as a launch. Short items
- * wait for the last timed item to come back: otherwise hundreds of timed items may be launched
+/* Tells whether the speed model wants the item's time. Timing takes three driver calls, as long as
+ * a launch. Short items wait for the last sample to come back: otherwise hundreds may be launched
  * before enough samples are in. */
-static bool wants_time(const fl_worker *w, const fl_item *item, const filch_codelet *codelet)
+static bool wants_sample(const fl_worker *w, const fl_item *item, const filch_codelet *codelet)
 {
     fl_speed *speed = fl_codelet_speed(codelet, w->index);
-    if (item->task == NULL || fl_trace_of(w) != NULL) {
+    if (item->task == NULL) {
         return true;
     }
     if (!is_short(w)) {
         return fl_speed_wants_sample(speed);
     }
-    if (w->offload->timed != 0 || !fl_speed_wants_sample(speed)) {
+    if (w->offload->samples != 0 || !fl_speed_wants_sample(speed)) {
         return false;
     }
     fl_speed_put_off(speed);
@@ -306,7 +306,10 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
         return false;
     }
     describe(w, item, call);
-    bool is_timed = is_piece || wants_time(w, item, codelet);
+    bool is_sample = is_piece || wants_sample(w, item, codelet);
+    bool is_timed = is_sample || fl_trace_of(w) != NULL;
+    /* A simulated device times every item, with a trace or without. */
+    item->only_traced = is_timed && !is_sample && !w->device->backend->is_virtual;
     /* Assigns members singly: compilers clear a structure of the size as slowly as the whole rest
      * takes. */
     launch->cost = kernel == NULL ? fl_item_cost(w, item) : 0;
@@ -335,10 +338,10 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
         return false;
     }
     flight->lane = offload->lane_last = lane;
-    flight->is_timed = is_timed;
+    flight->is_sample = is_sample;
     flight->is_admitted = true;
     offload->is_admitted = offload->is_tight = false;
-    offload->timed += is_timed;
+    offload->samples += is_sample;
     ++offload->lane_load[lane];
     return true;
 }

@@ -3,6 +3,7 @@
 
 #include "graph/job/job.h"
 #include "sched/account/account.h"
+#include "sched/account/stretch.h"
 #include "sched/execute/pick.h"
 #include "sched/execute/placed.h"
 #include "sched/execute/shared_queue.h"
@@ -88,6 +89,7 @@ filch_status fl_nested_open(fl_worker *w, fl_nested *nested, const filch_job *go
                           .text = w->call.text,
                           .begin = fl_clock_now(&core->clock),
                           .nested_ns = w->ledger.nested_ns};
+    fl_stretch_restart(w, nested->begin);
     for (uint32_t level = 0; level < FL_LEVELS; ++level) {
         /* Relaxed: only we move the bottom. */
         nested->frame.floors[level] = fl_load_relaxed(&w->queues.levels[level].bottom);

@@ -56,7 +56,7 @@ fl_in_flight *fl_pipeline_take(fl_worker *w, const fl_item *item)
     flight->item.ns = 0;
     flight->home_count = 0;
     flight->foreign_count = 0;
-    flight->is_timed = flight->is_ahead = flight->has_failed = flight->is_admitted = false;
+    flight->is_sample = flight->is_ahead = flight->has_failed = flight->is_admitted = false;
     flight->pending = NULL;
     return flight;
 }
@@ -75,8 +75,8 @@ void fl_pipeline_land(fl_worker *w, fl_in_flight *flight)
         fl_item_refuse(&item);
         w->stall.error = w->stall.late;
     }
-    if (flight->is_timed) {
-        --w->offload->timed;
+    if (flight->is_sample) {
+        --w->offload->samples;
     }
     fl_pending_task *pending = flight->pending;
     fl_pipeline_give(w, flight);

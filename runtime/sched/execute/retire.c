@@ -141,6 +141,9 @@ static double mean_by_piece(const fl_item *item, double mean, double ns)
 
 static void learn(fl_worker *w, const fl_item *item, const filch_codelet *codelet)
 {
+    if (item->only_traced) {
+        return;
+    }
     double ns = fl_speed_add(fl_codelet_speed(codelet, w->index), item->work, (double)item->fair,
                              item->start + item->ns);
     if (item->task != NULL) {

@@ -2,6 +2,7 @@
 #include "sched/execute/step.h"
 
 #include "sched/account/account.h"
+#include "sched/account/stretch.h"
 #include "sched/execute/backup.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/fetch.h"
@@ -11,6 +12,7 @@
 #include "sched/execute/publish.h"
 #include "sched/execute/theft.h"
 #include "sched/execute/unavailable.h"
+#include "sched/model/cost.h"
 #include "sched/model/speed.h"
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"
@@ -80,10 +82,61 @@ static bool is_gate(const fl_item *item)
 void fl_item_set_timed(fl_item *item, const filch_codelet *codelet)
 {
     item->timed = true;
+    item->only_traced = false;
     if (item->task != NULL) {
         item->work = FL_UNLIKELY(item->task->has_items) ? fl_divide_work(item)
                      : codelet->work != NULL            ? (double)item->task->work
                                                         : 1;
+    }
+}
+
+/* Times the item, if the speed model wants a sample. */
+static inline __attribute__((always_inline)) bool sample(fl_worker *w, fl_item *item,
+                                                         const filch_codelet *codelet)
+{
+    if (!fl_speed_wants_sample(fl_codelet_speed(codelet, w->index)) && item->task != NULL) {
+        return false;
+    }
+    fl_item_set_timed(item, codelet);
+    if (FL_UNLIKELY(fl_item_may_race(item, codelet))) {
+        fl_backup_offer(w, item);
+    }
+    return true;
+}
+
+/* Adds the item to the open stretch, if it is sure to belong there. */
+static inline bool goes_on(fl_trace_stretch *stretch, const fl_item *item,
+                           const filch_codelet *codelet)
+{
+    if (stretch->uniform != codelet || item->timed || item->skip ||
+        stretch->tasks.count == FL_TRACE_TASKS || !fl_speed_pass(stretch->speed)) {
+        return false;
+    }
+    fl_stretch_put(stretch, item->task);
+    return true;
+}
+
+/* Adds a task to the open stretch or a new one. False: the task needs an event of its own. */
+static bool join_stretch(fl_worker *w, const fl_task *task)
+{
+    double ns = fl_cost_of_task(w, task);
+    if (task->label != NULL || !(ns > 0 && ns <= FL_SHORT_NS)) {
+        return false;
+    }
+    /* Tasks of an open graph may be getting labels now. */
+    bool is_uniform = task->codelet->work == NULL && task->graph->kind == FILCH_GRAPH_CLOSED &&
+                      !task->graph->has_labels;
+    return fl_stretch_begin(w, task, fl_codelet_speed(task->codelet, w->index), is_uniform);
+}
+
+/* Prepares the item while a trace records: what the speed model does not want timed is timed for an
+ * event of its own, or shares one. */
+static __attribute__((noinline)) void prepare_traced(fl_worker *w, fl_item *item,
+                                                     const filch_codelet *codelet)
+{
+    if (!sample(w, item, codelet) && !item->timed && !item->skip && !join_stretch(w, item->task)) {
+        fl_item_set_timed(item, codelet);
+        item->only_traced = true;
     }
 }
 
@@ -95,12 +148,10 @@ static inline __attribute__((always_inline)) void prepare(fl_worker *w, fl_item 
         return;
     }
     const filch_codelet *codelet = fl_item_codelet(item);
-    if (fl_speed_wants_sample(fl_codelet_speed(codelet, w->index)) || item->task == NULL ||
-        fl_trace_of(w) != NULL) {
-        fl_item_set_timed(item, codelet);
-        if (FL_UNLIKELY(fl_item_may_race(item, codelet))) {
-            fl_backup_offer(w, item);
-        }
+    if (FL_LIKELY(fl_trace_of(w) == NULL)) {
+        (void)sample(w, item, codelet);
+    } else if (!goes_on(&w->call.stretch, item, codelet)) {
+        prepare_traced(w, item, codelet);
     }
 }
 

@@ -31,18 +31,6 @@ void fl_speed_init(fl_speed *speed)
     speed->countdown = FL_SPEED_PERIOD - 1;
 }
 
-bool fl_speed_wants_sample(fl_speed *speed)
-{
-    if (speed->count < FL_SPEED_SAMPLES || speed->outliers > 0)
-        return true;
-    if (speed->countdown > 0) {
-        speed->countdown--;
-        return false;
-    }
-    speed->countdown = FL_SPEED_PERIOD - 1;
-    return true;
-}
-
 void fl_speed_put_off(fl_speed *speed)
 {
     speed->countdown = FL_SPEED_PERIOD_LONG - 1;

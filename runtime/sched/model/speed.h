@@ -11,6 +11,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "graph/task/codelet.h"
+#include "sched/worker/tuning.h"
 
 #define FL_SPEED_SAMPLES 16
 /* Number of outliers in a row that begin a new regime even without agreement. */
@@ -92,7 +93,28 @@ void fl_speed_init(fl_speed *speed);
 void fl_speed_set_prior(fl_speed *speed, const fl_prior *prior);
 /* Owner: tells whether the next item is to be timed. Times the first 16 items of a regime, then one
  * in 64. Times every item while a change is suspected. */
-bool fl_speed_wants_sample(fl_speed *speed);
+static inline bool fl_speed_wants_sample(fl_speed *speed)
+{
+    if (speed->count < FL_SPEED_SAMPLES || speed->outliers > 0) {
+        return true;
+    }
+    if (speed->countdown > 0) {
+        speed->countdown--;
+        return false;
+    }
+    speed->countdown = FL_SPEED_PERIOD - 1;
+    return true;
+}
+/* Owner: lets an item pass untimed, if fl_speed_wants_sample would. Quicker; allowed if
+ * fl_speed_wants_sample has said no since the last sample. */
+static inline bool fl_speed_pass(fl_speed *speed)
+{
+    if (speed->countdown == 0) {
+        return false;
+    }
+    speed->countdown--;
+    return true;
+}
 /* Owner: delays the sample after the present one, because timing is expensive compared with such
  * short items. */
 void fl_speed_put_off(fl_speed *speed);

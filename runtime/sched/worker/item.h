@@ -46,7 +46,8 @@ typedef struct fl_item {
     uint32_t lo, hi; /* grains of the chunk, or of the piece of a divided task */
     bool skip;       /* poisoned, or the job is cancelled: retire without running */
     bool timed;
-    bool is_graph; /* a whole graph at once; task is null */
+    bool only_traced; /* timed for the trace alone: the speed model learns nothing */
+    bool is_graph;    /* a whole graph at once; task is null */
     bool
         is_claimed; /* the task was claimed when it was picked; skip tells whether it is poisoned */
     bool is_ahead;  /* launched before its predecessors were over */
@@ -84,7 +85,7 @@ typedef struct fl_in_flight {
     fl_marker arriving; /* a copy that the device waits for before the item; 0: none, or past */
     uint64_t arrived;   /* when the worker saw the copy past, ns */
     uint32_t lane;
-    bool is_timed;                   /* counted in offload->timed */
+    bool is_sample;                  /* counted in offload->samples */
     bool is_ahead;                   /* in the ring of items whose successors are to be looked at */
     uint32_t next;                   /* index of the next element of a list */
     struct fl_pending_task *pending; /* simulated device: of a pending task; or null */

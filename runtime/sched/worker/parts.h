@@ -227,6 +227,19 @@ typedef struct fl_call_text {
     char text[FL_CALL_TEXT];
 } fl_call_text;
 
+/* Untimed tasks of one codelet that a worker runs one after another for the current job: one event
+ * of the trace (sched/account/stretch.h). */
+typedef struct fl_trace_stretch {
+    const filch_codelet *codelet; /* null: no stretch is open */
+    /* The codelet, if its further tasks are as short as the first and have no label; else null. */
+    const filch_codelet *uniform;
+    struct fl_speed *speed; /* of the codelet */
+    fl_trace_ring *ring;    /* receives the open stretch */
+    uint64_t from; /* end of the current job's last event, or begin of the worker's time on the job,
+                      ns; 0: unknown */
+    fl_trace_tasks tasks;
+} fl_trace_stretch;
+
 /* Memory and trace for the call of a codelet. */
 typedef struct fl_worker_call {
     filch_view *views; /* FL_MOST_VIEWS views of the innermost running item */
@@ -236,6 +249,7 @@ typedef struct fl_worker_call {
     struct fl_pending_task *running;  /* record of the innermost call that may pend, or null */
     struct fl_pending_task *returned; /* record of an item in state FL_ITEM_PENDING */
     _Atomic(fl_trace_ring *) trace;   /* null: not recording */
+    fl_trace_stretch stretch;
 } fl_worker_call;
 
 #endif

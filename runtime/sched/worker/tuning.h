@@ -273,7 +273,7 @@
       "Times the items that may compute that may be in flight with items whose results go home.")  \
     X(double, FL_SHORT_NS, 12000.0, "ns", "measured: docs/performance.md",                         \
       "A short item: it is over soon after its launch. An empty item measures 5 us, with its "     \
-      "events.")                                                                                   \
+      "events. On a core: short items share events of a trace.")                                   \
     X(uint32_t, FL_SHORT_IN_ROW, 64u, "items", "measured: docs/performance.md",                    \
       "Short items in a row on a lane that share one mark.")
 
