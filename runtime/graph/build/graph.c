@@ -390,6 +390,7 @@ static bool take_readers(filch_graph *graph, uint32_t count, fl_reader **readers
 static filch_status resolve_accesses(filch_graph *graph, const filch_task_desc *desc,
                                      fl_task_access *accesses, bool *asks)
 {
+    bool is_open = graph->kind == FILCH_GRAPH_OPEN;
     for (uint32_t i = 0; i < desc->access_count; ++i) {
         const filch_access *from = &desc->accesses[i];
         uint32_t slot = 0;
@@ -403,10 +404,14 @@ static filch_status resolve_accesses(filch_graph *graph, const filch_task_desc *
             uint8_t admits = graph->slots[slot]->admits;
             *asks = *asks || (admits & fl_mode_asks((uint32_t)from->mode)) == 0;
         }
-        accesses[i] = (fl_task_access){.slot = slot & 0x7ffffffu,
-                                       .mode = (unsigned)from->mode & 0xfu,
-                                       .is_final = graph->kind == FILCH_GRAPH_OPEN,
-                                       .tile = tile};
+        /* Filled member by member, compilers store bit-fields as one word: the next reader of the
+         * word does not wait for several stores. */
+        fl_task_access made = {0};
+        made.slot = slot & 0x7ffffffu;
+        made.is_final = is_open;
+        made.mode = (unsigned)from->mode & 0xfu;
+        made.tile = tile;
+        accesses[i] = made;
     }
     return FILCH_OK;
 }
@@ -434,11 +439,14 @@ static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, 
     uint32_t reader_count;
     fl_arena *arena = &graph->arena;
     uint32_t arg_size = desc->codelet->arg_size;
+    bool commutes = false, reduces = false;
     for (uint32_t i = 0; i < desc->access_count; ++i) {
-        parts->commutes = parts->commutes || desc->accesses[i].mode == FILCH_COMMUTE;
-        parts->reduces = parts->reduces || desc->accesses[i].mode == FILCH_REDUCE;
+        commutes = commutes || desc->accesses[i].mode == FILCH_COMMUTE;
+        reduces = reduces || desc->accesses[i].mode == FILCH_REDUCE;
     }
-    bool has_extras = parts->commutes || parts->reduces;
+    parts->commutes = commutes;
+    parts->reduces = reduces;
+    bool has_extras = commutes || reduces;
     if (desc->access_count != 0 || desc->items != 0) {
         parts->accesses = fl_arena_alloc(
             arena, fl_access_bytes(desc->access_count, has_extras, desc->items != 0));

@@ -37,17 +37,26 @@ static bool table_grow(filch_graph *graph)
     return true;
 }
 
+static bool is_whole(const fl_tiles *tiles, const filch_data *data)
+{
+    return tiles->row0 == 0 && tiles->row1 == data->tiles_down && tiles->col0 == 0 &&
+           tiles->col1 == data->tiles_across;
+}
+
 /* Notes the tiles used by a job of a closed graph. The tiles of an open graph are not known in
  * advance. */
 static void note_tiles(const filch_graph *graph, fl_slot *slot, fl_task_access access)
 {
-    uint32_t down = slot->use.data->tiles_down;
-    uint32_t row = access.tile % down, col = access.tile / down;
-    if (graph->kind == FILCH_GRAPH_CLOSED) {
-        fl_tiles_grow(&slot->use.used, (fl_tiles){row, row + 1, col, col + 1});
-        if (access.mode != FILCH_READ) {
-            fl_tiles_grow(&slot->use.wrote, (fl_tiles){row, row + 1, col, col + 1});
-        }
+    const filch_data *data = slot->use.data;
+    const fl_tiles *noted = access.mode != FILCH_READ ? &slot->use.wrote : &slot->use.used;
+    /* Written tiles are used tiles, too. Where the whole handle is noted, no division is needed. */
+    if (graph->kind != FILCH_GRAPH_CLOSED || is_whole(noted, data)) {
+        return;
+    }
+    uint32_t row = access.tile % data->tiles_down, col = access.tile / data->tiles_down;
+    fl_tiles_grow(&slot->use.used, (fl_tiles){row, row + 1, col, col + 1});
+    if (access.mode != FILCH_READ) {
+        fl_tiles_grow(&slot->use.wrote, (fl_tiles){row, row + 1, col, col + 1});
     }
 }
 
