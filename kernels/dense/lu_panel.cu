@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LU with partial pivoting of up to GROUP columns of a tall panel in one launch (LAPACK's getrf,
  * its pivots included), with the exchanges of rows and the solutions on top in the panel's other
- * columns. What is left of those is a product, and another task's. Over product.cuh and
- * counters.cuh.
+ * columns. What is left of those is a product, and another task's. Over product.cuh, counters.cuh,
+ * meeting.cuh and strip.cuh.
  *
  * The rows are dealt to thread blocks. A strip of W columns is factored in shared memory with one
  * exchange of all blocks a column: each publishes its candidate for the pivot and the candidate's
@@ -13,101 +13,17 @@
  * "Towards dense linear algebra for hybrid GPU accelerated manycore systems", Parallel Computing
  * 36, 2010, has the blocking).
  *
- * Blocks that wait for each other must all run. So only those take part that have come when the
- * first closes the door: it waits for the rest of the grid for a while, but for no more than that.
- * Rows are dealt among those; who comes later leaves at once. Any number of blocks in any order
- * ends the work, beside other kernels, other panels, and on any slice of a GPU. Where so few have
- * come that a strip does not fit in their shared memory, they factor it where it is.
- *
- * What is published is a packet: a value, a row, and the step's number, in 16 bytes that are
- * written and read whole. Whoever reads the number has what belongs to it, without a fence or a
- * second word (NCCL's protocols LL and LL128). Packets are written by turns in two places. A block
- * writes a place anew two steps later, after it has read what all published a step later; and they
- * published that after they had read the place. Step numbers go on from launch to launch. */
-#include "filch/kernel.h"
-
-/* PTX ISA 8.4: accesses of 16 bytes as one. Without, there is no such kernel. */
-#if defined(__CUDACC__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1204
-#error "packets need CUDA 12.4 or newer"
-#endif
-
-constexpr int W = 32;
-constexpr int GROUP = 128; /* codelets.h has the number, too */
-constexpr int WARPS = THREADS / 32;
+ * Where so few blocks have come that a strip does not fit in their shared memory, they factor it
+ * where it is. */
 constexpr int MOST = THREADS; /* blocks: a thread reads the candidate of each */
 constexpr int PER_LANE = GROUP / 32;
-constexpr int FRAGMENTS = 4; /* of columns that a warp updates at once */
 /* Columns that a strip updates at once, and elements from one to the next, so that fragments meet
  * all banks. */
 constexpr int BATCH = 64, BATCH_STEP = W + 4;
-/* Polls of the first block until it closes the door, of about half a microsecond each. */
-constexpr unsigned PATIENCE = 2048;
-constexpr unsigned CLOSED = 1u << 31, NONE = ~0u;
-/* Step numbers begin anew before they overflow. */
-constexpr unsigned STEPS_MOST = 1u << 30;
-
-/* Words of the state, of which all but EPOCH are zero before and after a launch: blocks that have
- * come, and whether the door is closed; blocks that take part; that have left; steps of launches
- * before; arrivals where all meet. Then packets. */
-enum { DOOR, PEOPLE, LEFT, EPOCH, GATE, WORDS = 64 };
 constexpr int CANDIDATES = 0, ROWS = CANDIDATES + 2 * MOST, TOPS = ROWS + 2 * MOST * W;
 constexpr int PACKETS = TOPS + 2 * W; /* state.h has the state's size */
 
-/* The layout of codelets.h's fl_dense_args. */
-struct panel_args {
-    const void *host;
-    unsigned long long row, order;
-    int words[4];
-};
-
-static_assert(sizeof(panel_args) == 40, "the layout is that of fl_dense_args");
-
-typedef unsigned long long word;
-
-/* A value's bits, its row where that is not known, and the step's number. */
-struct alignas(16) packet {
-    word value;
-    unsigned row, number;
-};
-
-/* Relaxed: a packet is all that it says. */
-__device__ inline void packet_put(packet *at, word value, unsigned row, unsigned number)
-{
 #ifdef __CUDACC__
-    word rest = (word)number << 32 | row;
-    asm volatile("{ .reg .b128 all; mov.b128 all, {%1, %2}; st.relaxed.gpu.global.b128 [%0], all; }"
-                 ::"l"(at), "l"(value), "l"(rest)
-                 : "memory");
-#else
-    *at = {value, row, number};
-#endif
-}
-
-__device__ inline packet packet_look(const packet *at)
-{
-#ifdef __CUDACC__
-    word value, rest;
-    asm volatile("{ .reg .b128 all; ld.relaxed.gpu.global.b128 all, [%2]; mov.b128 {%0, %1}, all; }"
-                 : "=l"(value), "=l"(rest)
-                 : "l"(at)
-                 : "memory");
-    return {value, (unsigned)rest, (unsigned)(rest >> 32)};
-#else
-    return *at;
-#endif
-}
-
-/* Between looks at what another block writes. */
-__device__ inline void look_again()
-{
-#ifndef __CUDACC__
-    emulate::meet(emulate::at::look);
-#endif
-}
-
-#ifdef __CUDACC__
-extern __shared__ double2 memory[];
-
 __device__ inline unsigned memory_bytes()
 {
     unsigned bytes;
@@ -115,82 +31,11 @@ __device__ inline unsigned memory_bytes()
     return bytes;
 }
 #else
-#define memory emulate::shared_memory()
-
 static unsigned memory_bytes()
 {
     return emulate::shared_bytes();
 }
 #endif
-
-/* A value's bits, and its place in the order of magnitudes, whose upper half is rarely the same: 0
- * for a NaN, which is never chosen but as the first row; then LAPACK's idamax stays there. */
-template <typename T> struct number_of;
-
-template <> struct number_of<double> {
-    __device__ static word bits(double x)
-    {
-        return (word)__double_as_longlong(x);
-    }
-
-    __device__ static double from(word bits)
-    {
-        return __longlong_as_double((long long)bits);
-    }
-
-    __device__ static word magnitude(double x, bool is_first)
-    {
-        word size = bits(x) & ~((word)1 << 63);
-        return size <= infinity ? size + 1 : is_first ? ~(word)0 : 0;
-    }
-
-    /* Where it is written: compilers would move a division to where its result is used. */
-    __device__ static double reciprocal(double x)
-    {
-#ifdef __CUDACC__
-        double y;
-        asm volatile("rcp.rn.f64 %0, %1;" : "=d"(y) : "d"(x));
-        return y;
-#else
-        return 1 / x;
-#endif
-    }
-
-    static constexpr word infinity = (word)0x7ff << 52;
-    static constexpr double safe = 0x1p-1022; /* LAPACK's: the reciprocal does not overflow */
-};
-
-template <> struct number_of<float> {
-    __device__ static word bits(float x)
-    {
-        return __float_as_uint(x);
-    }
-
-    __device__ static float from(word bits)
-    {
-        return __uint_as_float((unsigned)bits);
-    }
-
-    __device__ static word magnitude(float x, bool is_first)
-    {
-        word size = bits(x) & 0x7fffffffu;
-        return size <= infinity ? (size + 1) << 32 : is_first ? ~(word)0 : 0;
-    }
-
-    __device__ static float reciprocal(float x)
-    {
-#ifdef __CUDACC__
-        float y;
-        asm volatile("rcp.rn.f32 %0, %1;" : "=f"(y) : "f"(x));
-        return y;
-#else
-        return 1 / x;
-#endif
-    }
-
-    static constexpr word infinity = (word)0x7f8 << 20;
-    static constexpr float safe = 0x1p-126f;
-};
 
 template <typename T> struct candidate {
     word size;
@@ -203,21 +48,17 @@ template <typename T> struct workspace {
     T top[W][W + 1]; /* the strip's first W rows, as they end */
     int pivot[GROUP];
     int from[2 * GROUP];
-    unsigned seen;
+    unsigned seen[2];
 };
 
 /* One launch. */
-template <typename T> struct panel {
+template <typename T> struct panel : meeting {
     T *a;
     unsigned long long lda;
     int m, n;
     int first, end; /* the columns that are factored */
-    unsigned *state;
-    packet *packets;
-    unsigned epoch, me, people, gate;
-    int each, first_row, rows; /* own: rows of a block; the first and the number of this one's */
-    int ld;                    /* of the strip in shared memory */
-    int *pivots;               /* LAPACK's, to be written */
+    int ld;         /* of the strip in shared memory */
+    int *pivots;    /* LAPACK's, to be written */
     int info;
 
     __device__ static workspace<T> &space()
@@ -243,71 +84,6 @@ template <typename T> struct panel {
             return room()[j * ld + row];
         else
             return *at(first_row + row, s + j);
-    }
-
-    /* The first own row from `row` on. */
-    __device__ int own_from(int row) const
-    {
-        return row > first_row ? row - first_row : 0;
-    }
-
-    /* --- Meeting --- */
-
-    /* How many blocks take part; 0 for one that came late. */
-    __device__ void come()
-    {
-        if (threadIdx.x == 0) {
-            me = atomicAdd(&state[DOOR], 1);
-            if (me == 0) {
-                for (unsigned k = 0; k < PATIENCE && counter_acquire(&state[DOOR]) < gridDim.x; k++)
-                    look_again();
-                counter_add_release(&state[PEOPLE], atomicOr(&state[DOOR], CLOSED));
-            }
-            people = 0;
-            if (me < CLOSED)
-                while ((people = counter_acquire(&state[PEOPLE])) == 0)
-                    look_again();
-            space().from[0] = (int)me;
-            space().from[1] = (int)people;
-        }
-        __syncthreads();
-        me = (unsigned)space().from[0];
-        people = (unsigned)space().from[1];
-        __syncthreads();
-    }
-
-    /* The last to leave readies the state for the next launch. */
-    __device__ void leave()
-    {
-        __syncthreads();
-        if (!leaves_last(state, LEFT, &space().seen))
-            return;
-        bool is_new = epoch > STEPS_MOST;
-#pragma unroll 1
-        for (int e = (int)threadIdx.x; is_new && e < PACKETS; e += THREADS)
-            packets[e] = {0, 0, 0};
-        if (threadIdx.x == 0) {
-            state[DOOR] = state[PEOPLE] = state[LEFT] = state[GATE] = 0;
-            state[EPOCH] = is_new ? 0 : epoch + end;
-        }
-    }
-
-    /* All that the block wrote is there for those that wait. */
-    __device__ void arrive()
-    {
-        __syncthreads();
-        gate++;
-        if (threadIdx.x == 0)
-            counter_add_release(&state[GATE], 1);
-    }
-
-    /* Until all have arrived as often as this block. */
-    __device__ void wait()
-    {
-        if (threadIdx.x == 0)
-            while (counter_acquire(&state[GATE]) < gate * people)
-                look_again();
-        __syncthreads();
     }
 
     /* --- A step --- */
@@ -362,16 +138,6 @@ template <typename T> struct panel {
         larger.row = is_larger ? (unsigned)row : c.row;
         larger.value = is_larger ? value : c.value;
         return larger;
-    }
-
-    __device__ static packet take(const packet *at, unsigned number)
-    {
-        packet got = packet_look(at);
-        while (got.number != number) {
-            look_again();
-            got = packet_look(at);
-        }
-        return got;
     }
 
     __device__ packet *slot(int turn, unsigned block) const
@@ -429,11 +195,6 @@ template <typename T> struct panel {
         }
     }
 
-    __device__ bool is_own(int row) const
-    {
-        return row >= first_row && row < first_row + rows;
-    }
-
     /* The block's best, and if the block has it row k, to all. */
     template <bool IsHere>
     __device__ void publish(const candidate<T> &c, int s, int width, int k, unsigned number)
@@ -468,7 +229,7 @@ template <typename T> struct panel {
         finish<IsHere>(s, width, j);
         own = none();
         if (thread < (int)people) {
-            packet got = take(slot(turn, (unsigned)thread), number);
+            packet got = packet_take(slot(turn, (unsigned)thread), number);
             own.value = number_of<T>::from(got.value);
             own.row = got.row;
             own.size = own.row == NONE ? 0 : number_of<T>::magnitude(own.value, (int)own.row == k);
@@ -478,14 +239,14 @@ template <typename T> struct panel {
         int row = (int)pivot.row;
         if (thread < width) {
             const packet *from = row_of(turn, (unsigned)((row - first) / each)) + thread;
-            T value = number_of<T>::from(take(from, number).value);
+            T value = number_of<T>::from(packet_take(from, number).value);
             space().top[j][thread] = value;
             if (row != k && is_own(k))
                 strip<IsHere>(s, thread, k - first_row) = value;
         } else if (thread >= 32 && thread < 32 + width) {
             if (row != k && is_own(row))
                 strip<IsHere>(s, thread - 32, row - first_row) =
-                    number_of<T>::from(take(top_row(turn) + thread - 32, number).value);
+                    number_of<T>::from(packet_take(top_row(turn) + thread - 32, number).value);
         } else if (thread == 64) {
             space().pivot[k - first] = row;
             if (me == 0)
@@ -646,10 +407,13 @@ template <typename T> struct panel {
         }
     }
 
-    /* Own rows below a strip, of columns [right, right_end), less the strip's products. */
+    /* Own rows below a strip, of columns [right, right_end), less the strip's products. A strip
+     * with such columns is W columns wide. */
     template <bool IsHere>
     __device__ void update_narrow(int s, int width, int right, int right_end, T *batch)
     {
+        auto column = [&](int i, int row) { return strip<IsHere>(s, i, row); };
+        strip_update<T, decltype(column), BATCH_STEP> by = {column, a, lda, rows};
 #pragma unroll 1
         for (int c0 = right; c0 < right_end; c0 += BATCH) {
             int cols = right_end - c0 < BATCH ? right_end - c0 : BATCH;
@@ -659,95 +423,8 @@ template <typename T> struct panel {
                 batch[e / W * BATCH_STEP + e % W] =
                     e / W < cols && e % W < width ? *at(s + e % W, c0 + e / W) : T(0);
             __syncthreads();
-#if HAS_ASYNC && __CUDA_ARCH__ >= 900
-            if constexpr (is_double<T>::value) {
-                update_fragments<IsHere>(s, own_from(s + width), c0, cols, batch);
-                continue;
-            }
-#endif
-#pragma unroll 1
-            for (int r = own_from(s + width) + (int)threadIdx.x; r < rows; r += THREADS)
-                update_row<IsHere>(s, width, r, c0, cols, batch);
-        }
-    }
-
-#if HAS_ASYNC && __CUDA_ARCH__ >= 900
-    /* Sixteen rows a warp, by tensor cores; product.cuh has the fragments' layout. A strip with
-     * columns on its right is W columns wide. */
-    template <bool IsHere>
-    __device__ void update_fragments(int s, int begin, int c0, int cols, const T *batch)
-    {
-        int group = (int)threadIdx.x % 32 / 4, lane = (int)threadIdx.x % 4;
-#pragma unroll 1
-        for (int top = begin + (int)threadIdx.x / 32 * 16; top < rows; top += WARPS * 16) {
-            T l[W / 8][4];
-#pragma unroll
-            for (int i = 0; i < W / 8; i++)
-#pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    int row = top + group + e % 2 * 8;
-                    l[i][e] = row < rows ? -strip<IsHere>(s, 8 * i + e / 2 * 4 + lane, row) : T(0);
-                }
-#pragma unroll 1
-            for (int c = 0; c < cols; c += 8 * FRAGMENTS)
-                update_fragment(l, top + group, c0 + c, cols - c, batch + c * BATCH_STEP);
-        }
-    }
-
-    /* Of rows `row` and `row` + 8, and columns from col on. */
-    __device__ void update_fragment(const T (&l)[W / 8][4], int row, int col, int cols,
-                                    const T *batch)
-    {
-        int group = (int)threadIdx.x % 32 / 4, lane = (int)threadIdx.x % 4;
-        T x[FRAGMENTS][2][2];
-#pragma unroll
-        for (int f = 0; f < FRAGMENTS; f++)
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                int c = 8 * f + 2 * lane + e % 2, r = row + e / 2 * 8;
-                x[f][e / 2][e % 2] = c < cols && r < rows ? *at(first_row + r, col + c) : T(0);
-            }
-#pragma unroll
-        for (int f = 0; f < FRAGMENTS; f++)
-#pragma unroll
-            for (int i = 0; i < W / 8; i++) {
-                const T *from = batch + (8 * f + group) * BATCH_STEP + 8 * i + lane;
-                const T u[2] = {from[0], from[4]};
-                multiply_16x8x8(x[f][0], x[f][1], l[i], u);
-            }
-#pragma unroll
-        for (int f = 0; f < FRAGMENTS; f++)
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                int c = 8 * f + 2 * lane + e % 2, r = row + e / 2 * 8;
-                if (c < cols && r < rows)
-                    *at(first_row + r, col + c) = x[f][e / 2][e % 2];
-            }
-    }
-#endif
-
-    template <bool IsHere>
-    __device__ void update_row(int s, int width, int r, int c0, int cols, const T *batch)
-    {
-        T l[W];
-#pragma unroll
-        for (int i = 0; i < W; i++)
-            l[i] = i < width ? strip<IsHere>(s, i, r) : T(0);
-#pragma unroll 1
-        for (int c = 0; c < cols; c += 4) {
-            T x[4];
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                x[e] = c + e < cols ? *at(first_row + r, c0 + c + e) : T(0);
-#pragma unroll
-            for (int i = 0; i < W; i++)
-#pragma unroll
-                for (int e = 0; e < 4; e++)
-                    x[e] -= l[i] * batch[(c + e) * BATCH_STEP + i];
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                if (c + e < cols)
-                    *at(first_row + r, c0 + c + e) = x[e];
+            by.c = at(first_row, c0);
+            by.run(own_from(s + width), cols, batch);
         }
     }
 
@@ -768,17 +445,6 @@ template <typename T> struct panel {
         spread(first, end - first, 0, first, end, n, room());
     }
 
-    /* Rows in multiples of a sector are dealt; an odd distance of columns meets all banks. */
-    __device__ void deal()
-    {
-        int all = m - first;
-        each = (all + (int)people - 1) / (int)people;
-        each = (each + 7) / 8 * 8;
-        first_row = first + ((int)me * each < all ? (int)me * each : all);
-        rows = m - first_row < each ? m - first_row : each;
-        ld = each + 1;
-    }
-
     __device__ bool fits() const
     {
         /* One block may have all rows: the product is beyond int. */
@@ -789,8 +455,8 @@ template <typename T> struct panel {
     __device__ void work(int *result)
     {
         info = 0;
-        gate = 0;
-        deal();
+        deal(first, m);
+        ld = each + 1; /* an odd distance of columns meets all banks */
         if (fits())
             run<true>();
         else
@@ -811,14 +477,12 @@ __device__ void panel_run(const filch_view &a, const filch_view &pivots, const f
     p.n = (int)a.cols;
     p.first = (int)(args.row - pivots.row);
     p.end = p.first + (int)args.order;
-    p.state = (unsigned *)state.ptr;
-    p.packets = (packet *)(p.state + WORDS);
-    p.epoch = p.state[EPOCH];
+    p.open((unsigned *)state.ptr);
     p.pivots = (int *)pivots.ptr;
-    p.come();
+    p.come(p.space().seen);
     if (p.people != 0)
         p.work((int *)info.ptr);
-    p.leave();
+    p.leave(p.space().seen, PACKETS, (unsigned)p.end);
 }
 
 #define LU_PANEL(T, suffix)                                                                  \

@@ -14,6 +14,10 @@ namespace device
 
 #include "kernels/counters.cuh"
 
+#include "kernels/dense/meeting.cuh"
+
+#include "kernels/dense/strip.cuh"
+
 #include "kernels/dense/lu_panel.cu"
 } // namespace device
 
