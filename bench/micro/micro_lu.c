@@ -57,8 +57,7 @@ static filch_status add_restore(const bed *b, const trial *t)
     return filch_graph_add(t->restore, &desc, NULL);
 }
 
-static filch_status open_trial(const bed *b, size_t rows, size_t cols, fl_lu_panels panels,
-                               trial *t)
+static filch_status open_trial(const bed *b, size_t rows, size_t cols, fl_panels panels, trial *t)
 {
     filch_status status = make_data(b, b->numbers, rows, cols, &t->input);
     if (status == FILCH_OK)
@@ -103,7 +102,7 @@ static filch_status time_trial(const trial *t, double *rounds, filch_error *erro
     return status;
 }
 
-static filch_status measure(const bed *b, size_t rows, size_t cols, fl_lu_panels panels,
+static filch_status measure(const bed *b, size_t rows, size_t cols, fl_panels panels,
                             filch_error *error)
 {
     trial t = {0};
@@ -119,7 +118,7 @@ static filch_status measure(const bed *b, size_t rows, size_t cols, fl_lu_panels
     if (status != FILCH_OK || !is_there)
         return status;
     snprintf(name, sizeof name, "%zu x %zu: %s", rows, cols,
-             panels == FL_LU_PANELS_OWN ? "filch's kernel" : "cuSOLVER");
+             panels == FL_PANELS_OWN ? "filch's kernel" : "cuSOLVER");
     micro_report(b->out, b->list, name, micro_median(rounds) * 1e6, "us");
     return FILCH_OK;
 }
@@ -184,9 +183,9 @@ int micro_lu_upto(FILE *out, micro_list *list, size_t rows, size_t cols)
         for (size_t k = 0; k < sizeof widths / sizeof *widths && status == FILCH_OK; k++) {
             if (widths[k] > cols)
                 continue;
-            status = measure(&b, m, widths[k], FL_LU_PANELS_VENDOR, &error);
+            status = measure(&b, m, widths[k], FL_PANELS_VENDOR, &error);
             if (status == FILCH_OK)
-                status = measure(&b, m, widths[k], FL_LU_PANELS_OWN, &error);
+                status = measure(&b, m, widths[k], FL_PANELS_OWN, &error);
         }
     close_bed(&b);
     if (status == FILCH_OK)

@@ -112,8 +112,9 @@ static filch_status add_factorization(const factor *f, bench_built *built)
 {
     const fl_columns a = bench_square_columns(&f->square, built->data[MATRIX]);
     part *p = built->own;
-    filch_status status = f->kind == LU ? fl_lu_open(p->dense, &a, f->square.panels, &p->lu)
-                                        : fl_qr_open(p->dense, &a, f->tau, &p->qr);
+    filch_status status = f->kind == LU
+                              ? fl_lu_open(p->dense, &a, f->square.panels, &p->lu)
+                              : fl_qr_open(p->dense, &a, f->tau, f->square.panels, &p->qr);
     if (status != FILCH_OK)
         return status;
     return f->kind == LU ? fl_lu_factor(p->lu, built->graph) : fl_qr_factor(p->qr, built->graph);
@@ -250,6 +251,8 @@ const bench_workload bench_qr = {
     .describe = describe,
     .tiles = tiles,
     .tile_set = bench_square_tile_set,
+    .way = bench_square_way,
+    .way_set = bench_square_way_set,
     .build = build,
     .unbuild = unbuild,
     .reset = bench_square_reset,

@@ -90,14 +90,14 @@ static int product_of(const solve *s)
  */
 static const struct {
     bench_factor factor;
-    fl_lu_panels panels;
+    fl_panels panels;
     const char *text;
-} ways[] = {{BENCH_FACTOR_SINGLE, FL_LU_PANELS_VENDOR, "single, cuSOLVER's panels"},
-            {BENCH_FACTOR_SINGLE, FL_LU_PANELS_OWN, "single, filch's panels"},
-            {BENCH_FACTOR_TF32X3, FL_LU_PANELS_VENDOR, "tf32x3, cuSOLVER's panels"},
-            {BENCH_FACTOR_TF32X3, FL_LU_PANELS_OWN, "tf32x3, filch's panels"},
-            {BENCH_FACTOR_TF32, FL_LU_PANELS_VENDOR, "tf32, cuSOLVER's panels"},
-            {BENCH_FACTOR_TF32, FL_LU_PANELS_OWN, "tf32, filch's panels"}};
+} ways[] = {{BENCH_FACTOR_SINGLE, FL_PANELS_VENDOR, "single, cuSOLVER's panels"},
+            {BENCH_FACTOR_SINGLE, FL_PANELS_OWN, "single, filch's panels"},
+            {BENCH_FACTOR_TF32X3, FL_PANELS_VENDOR, "tf32x3, cuSOLVER's panels"},
+            {BENCH_FACTOR_TF32X3, FL_PANELS_OWN, "tf32x3, filch's panels"},
+            {BENCH_FACTOR_TF32, FL_PANELS_VENDOR, "tf32, cuSOLVER's panels"},
+            {BENCH_FACTOR_TF32, FL_PANELS_OWN, "tf32, filch's panels"}};
 
 static const char *way(const void *state, size_t index)
 {

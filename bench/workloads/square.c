@@ -158,8 +158,8 @@ void bench_square_tile_set(void *state, size_t tile)
 
 const char *bench_square_way(const void *state, size_t index)
 {
-    static const char *const names[] = {[FL_LU_PANELS_VENDOR] = "with cuSOLVER's panels",
-                                        [FL_LU_PANELS_OWN] = "with filch's panels"};
+    static const char *const names[] = {
+        [FL_PANELS_VENDOR] = "with cuSOLVER's panels", [FL_PANELS_OWN] = "with filch's panels"};
     const bench_square *s = state;
     return s->offload.vendor && index < sizeof names / sizeof *names ? names[index] : NULL;
 }
@@ -167,7 +167,7 @@ const char *bench_square_way(const void *state, size_t index)
 void bench_square_way_set(void *state, size_t index)
 {
     bench_square *s = state;
-    s->panels = (fl_lu_panels)index;
+    s->panels = (fl_panels)index;
 }
 
 /* --- In a runtime --- */

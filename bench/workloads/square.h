@@ -33,7 +33,7 @@ typedef struct bench_square {
      * step all of them have as much to do; 0: filch's own partition, by columns, of which those on
      * the left are done first. */
     uint32_t dealt;
-    fl_lu_panels panels; /* of LU, where there are GPUs */
+    fl_panels panels; /* of LU and QR, where there are GPUs */
     bench_peer_work work;
     bench_offload offload;
 } bench_square;
@@ -58,7 +58,7 @@ size_t bench_square_tiles(const bench_square *square, const size_t *on_host, siz
                           size_t *tiles, size_t capacity);
 /* Of a workload: tile_set. */
 void bench_square_tile_set(void *state, size_t tile);
-/* Of a workload: way and way_set, the panels of LU. */
+/* Of a workload: way and way_set, the panels of LU and QR. */
 const char *bench_square_way(const void *state, size_t index);
 void bench_square_way_set(void *state, size_t index);
 

@@ -14,6 +14,9 @@ typedef enum fl_dense_kernel {
     FL_DENSE_STEP,     /* triangle's block column, B [, pivots] [, inverse, scratch] */
     FL_DENSE_PARTS,    /* left parts, right parts, B: see split.h */
     FL_DENSE_QR_PANEL, /* A, tau, info, reflectors, triangle, identity, scratch */
+    FL_DENSE_QR_REST,  /* A, tau, reflectors, triangle, scratch [, scratch]: what columns of a panel
+                          make of those on their right */
+    FL_DENSE_TRIANGLE, /* A, tau, reflectors, triangle, identity, scratch */
     FL_DENSE_REFLECT,  /* A, tau, reflectors, triangle, identity, scratch */
     FL_DENSE_APPLY,    /* reflectors, triangle, C, scratch [, scratch] */
     FL_DENSE_KERNELS
@@ -34,11 +37,11 @@ typedef struct fl_dense_args {
 struct fl_dense {
     fl_dense_desc desc;
     filch_codelet *codelets[FL_DENSE_KERNELS];
-    filch_codelet *list;     /* see fl_dense_has_exchange() */
-    filch_codelet *exchange; /* likewise */
-    filch_codelet *panel;    /* see fl_dense_panel() */
-    filch_codelet *split[2]; /* see split.h */
-    bool has_tried_exchange, has_tried_panel, has_tried_split;
+    filch_codelet *list;      /* see fl_dense_has_exchange() */
+    filch_codelet *exchange;  /* likewise */
+    filch_codelet *panels[2]; /* see fl_dense_panel() */
+    filch_codelet *split[2];  /* see split.h */
+    bool has_tried_exchange, has_tried_panels[2], has_tried_split;
     /* Of mixed.h; made on demand. */
     struct fl_dense *single;
     filch_codelet *narrow[3]; /* narrow.h */
@@ -55,35 +58,50 @@ filch_codelet *fl_dense_make_kernel(const fl_dense *dense, filch_codelet_desc *d
 #define FL_EXCHANGE_MOST 1024
 #define FL_EXCHANGE_LIST 2
 bool fl_dense_has_exchange(fl_dense *dense);
-/* A codelet that factors `order` columns of a panel, from row `row` on, whose first row is the
- * pivots'. At most FL_LU_GROUP; fewer are the panel's last. The panel's other columns get the
- * exchanges of rows, and those on the right the solutions for the rows on top. Accesses are
- * FL_DENSE_LU_PANEL's first, then FL_LU_PANEL_WORDS words of 32 bits, zero at first. Null as
- * above. */
-#define FL_LU_GROUP 128
-filch_codelet *fl_dense_panel(fl_dense *dense);
-/* Its launch. */
-int fl_dense_panel_shape(const filch_call *call, filch_shape *shape);
+/* A codelet that factors `order` columns of a panel, from row `row` on, whose first row is that of
+ * the pivots or of tau. At most FL_PANEL_GROUP; fewer are the panel's last. Null as above.
+ *
+ * LU: the panel's other columns get the exchanges of rows, and those on the right the solutions for
+ * the rows on top. Accesses are FL_DENSE_LU_PANEL's first, then FL_LU_PANEL_WORDS words of 32 bits,
+ * zero at first.
+ *
+ * QR: the panel's other columns stay as they are; the reflectors of the columns are made, and the
+ * block of the triangle on its diagonal. Accesses are A, tau, reflectors, triangle,
+ * FL_QR_PANEL_WORDS words as above, and the scratch of fl_dense_qr_room(). */
+#define FL_PANEL_GROUP 128
+enum { FL_DENSE_LU, FL_DENSE_QR };
+filch_codelet *fl_dense_panel(fl_dense *dense, int which);
+/* Their launches. */
+int fl_dense_lu_shape(const filch_call *call, filch_shape *shape);
+int fl_dense_qr_shape(const filch_call *call, filch_shape *shape);
+/* What QR of columns of that many rows works in. */
+filch_access fl_dense_qr_room(const fl_dense *dense, size_t rows);
 
 int fl_dense_run_lu_panel(const fl_place *on, const filch_call *call);
 int fl_dense_run_lu_rest(const fl_place *on, const filch_call *call);
-/* The panel's codelet on the host. */
-int fl_dense_host_group(const filch_call *call);
+/* The panels' codelets on the host. */
+int fl_dense_host_lu(const filch_call *call);
+int fl_dense_host_qr(const filch_call *call);
 int fl_dense_run_invert(const fl_place *on, const filch_call *call);
 int fl_dense_run_swap(const fl_place *on, const filch_call *call);
 int fl_dense_run_step(const fl_place *on, const filch_call *call);
 int fl_dense_run_parts(const fl_place *on, const filch_call *call);
 int fl_dense_run_qr_panel(const fl_place *on, const filch_call *call);
+int fl_dense_run_qr_rest(const fl_place *on, const filch_call *call);
+int fl_dense_run_triangle(const fl_place *on, const filch_call *call);
 int fl_dense_run_reflect(const fl_place *on, const filch_call *call);
 int fl_dense_run_apply(const fl_place *on, const filch_call *call);
 double fl_dense_work_lu_panel(const filch_call *call);
 double fl_dense_work_lu_rest(const filch_call *call);
-double fl_dense_work_group(const filch_call *call);
+double fl_dense_work_lu_group(const filch_call *call);
 double fl_dense_work_invert(const filch_call *call);
 double fl_dense_work_swap(const filch_call *call);
 double fl_dense_work_step(const filch_call *call);
 double fl_dense_work_parts(const filch_call *call);
 double fl_dense_work_qr_panel(const filch_call *call);
+double fl_dense_work_qr_group(const filch_call *call);
+double fl_dense_work_qr_rest(const filch_call *call);
+double fl_dense_work_triangle(const filch_call *call);
 double fl_dense_work_reflect(const filch_call *call);
 double fl_dense_work_apply(const filch_call *call);
 

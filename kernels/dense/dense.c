@@ -6,27 +6,33 @@
 
 #include <stdlib.h>
 
-/* lu_panel.cu's threads a block, and blocks: no more than run at once on one of today's large GPUs,
- * since the first waits for them all. */
+/* The panels' kernels' threads a block, and blocks: no more than run at once on one of today's
+ * large GPUs, since the first waits for them all. */
 #define PANEL_THREADS 256
 #define PANEL_BLOCKS 128
-/* Rows of a block: many are few blocks, beside which other kernels run; of small panels few, so
- * that there are enough blocks. */
-#define PANEL_ROWS 128
+/* Rows of a block: many are few blocks, beside which other kernels run, and which have less to tell
+ * each other; of small panels few, so that there are enough blocks. */
+#define LU_ROWS 128
+#define QR_ROWS 256
 #define PANEL_ROWS_LEAST 64
 #define PANEL_BLOCKS_LEAST 32
-/* What a block has in shared memory: a strip of 32 columns and 64 columns of 36, or 32 columns of a
- * group's triangle, beside some words and 32 columns of 33. All GPUs of compute capability 8.0 or
- * more have 99 KiB; a strip that does not fit is factored where it is. */
+/* What a block of lu_panel.cu has in shared memory: a strip of 32 columns and 64 columns of 36, or
+ * 32 columns of a group's triangle, beside some words and 32 columns of 33. All GPUs of compute
+ * capability 8.0 or more have 99 KiB; a strip that does not fit is factored where it is. */
 #define PANEL_STRIP 32
 #define PANEL_BATCH (64 * (PANEL_STRIP + 4))
-#define PANEL_TRIANGLE (PANEL_STRIP * (FL_LU_GROUP + 1))
+#define PANEL_TRIANGLE (PANEL_STRIP * (FL_PANEL_GROUP + 1))
 #define PANEL_MORE 2560
 #define PANEL_BYTES_MOST (99 << 10)
-/* The kernel numbers rows, and those of its last block beyond the panel, by int. */
+/* qr_panel.cu's: two lines of 256 rows, sums of 8 warps and tau of a strip, and three stages of
+ * 32 + 64 columns of 32, beside some words. */
+#define QR_ELEMENTS (2 * 256 + (8 + 1) * PANEL_STRIP + 3 * (32 + 64) * 32)
+#define QR_MORE 64
+/* The kernels number rows, and those of their last block beyond the panel, by int. */
 #define PANEL_ROWS_MOST ((size_t)INT32_MAX - 4096)
 
 extern const char fl_text_lu_panel[];
+extern const char fl_text_qr_panel[];
 
 /* Implementations on both sides of each codelet. */
 #define SIDES(name)                                                                      \
@@ -49,6 +55,8 @@ SIDES(swap)
 SIDES(step)
 SIDES(parts)
 SIDES(qr_panel)
+SIDES(qr_rest)
+SIDES(triangle)
 SIDES(reflect)
 SIDES(apply)
 
@@ -66,7 +74,8 @@ static const struct {
     [FL_DENSE_LU_PANEL] = ROW(lu_panel), [FL_DENSE_LU_REST] = ROW(lu_rest),
     [FL_DENSE_INVERT] = ROW(invert),     [FL_DENSE_SWAP] = ROW(swap),
     [FL_DENSE_STEP] = ROW(step),         [FL_DENSE_PARTS] = ROW(parts),
-    [FL_DENSE_QR_PANEL] = ROW(qr_panel), [FL_DENSE_REFLECT] = ROW(reflect),
+    [FL_DENSE_QR_PANEL] = ROW(qr_panel), [FL_DENSE_QR_REST] = ROW(qr_rest),
+    [FL_DENSE_TRIANGLE] = ROW(triangle), [FL_DENSE_REFLECT] = ROW(reflect),
     [FL_DENSE_APPLY] = ROW(apply),
 };
 
@@ -120,27 +129,54 @@ static size_t blocks_of(size_t rows, size_t each)
     return (rows + each - 1) / each;
 }
 
-int fl_dense_panel_shape(const filch_call *call, filch_shape *shape)
+static size_t panel_blocks(size_t rows, size_t each)
 {
-    const filch_view *a = &call->views[0];
-    size_t m = a->rows - ((const fl_dense_args *)call->args)->row;
-    size_t blocks = blocks_of(m, PANEL_ROWS);
+    size_t blocks = blocks_of(rows, each);
+    if (blocks < PANEL_BLOCKS_LEAST)
+        blocks = fl_least(blocks_of(rows, PANEL_ROWS_LEAST), PANEL_BLOCKS_LEAST);
+    return fl_least(blocks, PANEL_BLOCKS);
+}
+
+/* Rows of the panel, and the launch's blocks. -1: there are too many rows. */
+static int panel_grid(const filch_call *call, size_t each, size_t *rows, filch_shape *shape)
+{
+    size_t m = call->views[0].rows - ((const fl_dense_args *)call->args)->row;
+    size_t blocks = panel_blocks(m, each);
     if (m > PANEL_ROWS_MOST)
         return -1;
-    if (blocks < PANEL_BLOCKS_LEAST)
-        blocks = fl_least(blocks_of(m, PANEL_ROWS_LEAST), PANEL_BLOCKS_LEAST);
-    blocks = fl_least(blocks, PANEL_BLOCKS);
     if (call->team > 0)
         blocks = fl_least(blocks, call->team);
-    size_t rows = blocks_of(blocks_of(m, blocks), 8) * 8;
-    size_t strip = (rows + 1) * PANEL_STRIP + PANEL_BATCH;
-    size_t more = PANEL_STRIP * (PANEL_STRIP + 1) * a->element + PANEL_MORE;
-    if (strip * a->element + more > PANEL_BYTES_MOST || strip < PANEL_TRIANGLE)
-        strip = PANEL_TRIANGLE;
+    *rows = m;
     shape->grid[0] = (uint32_t)blocks;
     shape->block[0] = PANEL_THREADS;
-    shape->shared_bytes = (uint32_t)(strip * a->element + more);
     return 0;
+}
+
+int fl_dense_lu_shape(const filch_call *call, filch_shape *shape)
+{
+    size_t element = call->views[0].element, m;
+    if (panel_grid(call, LU_ROWS, &m, shape) != 0)
+        return -1;
+    size_t rows = blocks_of(blocks_of(m, shape->grid[0]), 8) * 8;
+    size_t strip = (rows + 1) * PANEL_STRIP + PANEL_BATCH;
+    size_t more = PANEL_STRIP * (PANEL_STRIP + 1) * element + PANEL_MORE;
+    if (strip * element + more > PANEL_BYTES_MOST || strip < PANEL_TRIANGLE)
+        strip = PANEL_TRIANGLE;
+    shape->shared_bytes = (uint32_t)(strip * element + more);
+    return 0;
+}
+
+int fl_dense_qr_shape(const filch_call *call, filch_shape *shape)
+{
+    size_t rows;
+    shape->shared_bytes = (uint32_t)(QR_ELEMENTS * call->views[0].element + QR_MORE);
+    return panel_grid(call, QR_ROWS, &rows, shape);
+}
+
+/* A part of each block and their sum, for each of the group's columns. */
+filch_access fl_dense_qr_room(const fl_dense *dense, size_t rows)
+{
+    return fl_dense_scratch(dense, PANEL_STRIP * FL_PANEL_GROUP, panel_blocks(rows, QR_ROWS) + 1);
 }
 
 filch_codelet *fl_dense_make_kernel(const fl_dense *dense, filch_codelet_desc *desc,
@@ -160,19 +196,31 @@ filch_codelet *fl_dense_make_kernel(const fl_dense *dense, filch_codelet_desc *d
     return codelet;
 }
 
-filch_codelet *fl_dense_panel(fl_dense *dense)
+filch_codelet *fl_dense_panel(fl_dense *dense, int which)
 {
+    static const struct {
+        const char *source, *double_entry, *single_entry, *name;
+        filch_shape_fn shape_of;
+        filch_work_fn work;
+        filch_host_fn host;
+    } all[] = {[FL_DENSE_LU] = {fl_text_lu_panel, "fl_lu_panel_f64", "fl_lu_panel_f32", "panel",
+                                fl_dense_lu_shape, fl_dense_work_lu_group, fl_dense_host_lu},
+               [FL_DENSE_QR] = {fl_text_qr_panel, "fl_qr_panel_f64", "fl_qr_panel_f32",
+                                "reflectors", fl_dense_qr_shape, fl_dense_work_qr_group,
+                                fl_dense_host_qr}};
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
-    if (dense->has_tried_panel)
-        return dense->panel;
-    cuda.source = fl_text_lu_panel;
-    cuda.entry = dense->desc.element == sizeof(double) ? "fl_lu_panel_f64" : "fl_lu_panel_f32";
-    cuda.shape_of = fl_dense_panel_shape;
-    desc.name = "panel";
-    desc.work = fl_dense_work_group;
-    dense->has_tried_panel = true;
-    return dense->panel = fl_dense_make_kernel(dense, &desc, &cuda, fl_dense_host_group);
+    if (dense->has_tried_panels[which])
+        return dense->panels[which];
+    bool is_double = dense->desc.element == sizeof(double);
+    cuda.source = all[which].source;
+    cuda.entry = is_double ? all[which].double_entry : all[which].single_entry;
+    cuda.shape_of = all[which].shape_of;
+    desc.name = all[which].name;
+    desc.work = all[which].work;
+    dense->has_tried_panels[which] = true;
+    dense->panels[which] = fl_dense_make_kernel(dense, &desc, &cuda, all[which].host);
+    return dense->panels[which];
 }
 
 filch_status fl_dense_add(const fl_dense *dense, filch_graph *graph, filch_codelet *codelet,

@@ -41,6 +41,11 @@ static inline size_t fl_columns_count(const fl_columns *columns)
     return (columns->cols + columns->tile - 1) / columns->tile;
 }
 
+/* Who factors a panel on GPUs: cuSOLVER, or filch's own kernel, in one launch; that runs where GPUs
+ * and their compiler can have it, and cuSOLVER elsewhere. The kernel's state stays on the GPU that
+ * ran it last: after that GPU failed, close the fl_lu or fl_qr and open it again. */
+typedef enum fl_panels { FL_PANELS_VENDOR, FL_PANELS_OWN } fl_panels;
+
 /* Makes codelets; those run until the runtime ends. */
 filch_status fl_dense_open(const fl_dense_desc *desc, fl_dense **out);
 /* Not before the graphs and the parts that were made from it; null is allowed. */
@@ -59,15 +64,10 @@ filch_status fl_dense_potrs(const fl_dense *dense, int fill, const fl_columns *a
 
 typedef struct fl_lu fl_lu;
 
-/* Who factors a panel on GPUs: cuSOLVER, or filch's own kernel, in one launch; that runs where GPUs
- * and their compiler can have it, and cuSOLVER elsewhere. The kernel's state stays on the GPU that
- * ran it last: after that GPU failed, close the fl_lu and open it again. */
-typedef enum fl_lu_panels { FL_LU_PANELS_VENDOR, FL_LU_PANELS_OWN } fl_lu_panels;
-
 /* Memory beside the matrix. The matrix may have any shape, but rows and columns. */
-filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_lu_panels panels, fl_lu **out);
+filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_panels panels, fl_lu **out);
 /* Whether that is who factors panels on GPUs. */
-bool fl_lu_has(const fl_lu *lu, fl_lu_panels panels);
+bool fl_lu_has(const fl_lu *lu, fl_panels panels);
 /* Before the factorization: keeps inverses of the factors' diagonal blocks for GPUs, where there
  * are any, in tiles of a block's order. A small triangle is solved by few threads, one row after
  * another; a product with its inverse is not. */
@@ -92,7 +92,10 @@ int32_t fl_lu_result(const fl_lu *lu, int32_t *pivots);
 typedef struct fl_qr fl_qr;
 
 /* tau is the caller's, of as many elements as the smaller side; outlives the parts. */
-filch_status fl_qr_open(const fl_dense *dense, const fl_columns *a, void *tau, fl_qr **out);
+filch_status fl_qr_open(fl_dense *dense, const fl_columns *a, void *tau, fl_panels panels,
+                        fl_qr **out);
+/* Whether that is who factors panels on GPUs. */
+bool fl_qr_has(const fl_qr *qr, fl_panels panels);
 /* After the graph is destroyed; null is allowed. */
 void fl_qr_close(fl_qr *qr);
 /* A := Q R by block columns, in LAPACK's layout. */

@@ -72,7 +72,7 @@ static int factor_group(const fl_place *on, const filch_call *call, uint64_t fir
     return code;
 }
 
-int fl_dense_host_group(const filch_call *call)
+int fl_dense_host_lu(const filch_call *call)
 {
     static const fl_vendor_form lower = {
         .fill = FL_VENDOR_FILL_LOWER, .diagonal = FL_VENDOR_UNIT, .alpha = 1};
@@ -98,7 +98,7 @@ int fl_dense_host_group(const filch_call *call)
     return code;
 }
 
-double fl_dense_work_group(const filch_call *call)
+double fl_dense_work_lu_group(const filch_call *call)
 {
     const fl_dense_args *args = call->args;
     const filch_view *a = &call->views[0];
@@ -210,7 +210,7 @@ static filch_status make_handles(fl_lu *lu)
     return status;
 }
 
-filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_lu_panels panels, fl_lu **out)
+filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_panels panels, fl_lu **out)
 {
     fl_lu *lu = calloc(1, sizeof *lu);
     if (!lu)
@@ -225,7 +225,7 @@ filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_lu_panels panel
     lu->has_exchange = a->tile <= FL_EXCHANGE_MOST && fl_dense_has_exchange(dense);
     if (inverts)
         lu->unit = fl_dense_identity(a->tile, dense->desc.element);
-    lu->panel = panels == FL_LU_PANELS_OWN ? fl_dense_panel(dense) : NULL;
+    lu->panel = panels == FL_PANELS_OWN ? fl_dense_panel(dense, FL_DENSE_LU) : NULL;
     if (lu->panel)
         lu->words = calloc(FL_LU_PANEL_WORDS, sizeof *lu->words);
     bool is_there = lu->values && lu->infos && (lu->unit || !inverts) && (lu->words || !lu->panel);
@@ -273,9 +273,9 @@ void fl_lu_close(fl_lu *lu)
     free(lu);
 }
 
-bool fl_lu_has(const fl_lu *lu, fl_lu_panels panels)
+bool fl_lu_has(const fl_lu *lu, fl_panels panels)
 {
-    return (lu->panel != NULL) == (panels == FL_LU_PANELS_OWN);
+    return (lu->panel != NULL) == (panels == FL_PANELS_OWN);
 }
 
 static size_t order_of(const fl_lu *lu, size_t panel)
@@ -309,8 +309,8 @@ static filch_status add_own_panel(const fl_lu *lu, size_t k, fl_dense_args args,
                                     FILCH_R(lu->identity, 0, 0),
                                     fl_dense_scratch(lu->dense, args.order, args.order)};
     filch_status status = FILCH_OK;
-    for (size_t first = 0; first < args.order && status == FILCH_OK; first += FL_LU_GROUP) {
-        size_t count = fl_least(FL_LU_GROUP, args.order - first);
+    for (size_t first = 0; first < args.order && status == FILCH_OK; first += FL_PANEL_GROUP) {
+        size_t count = fl_least(FL_PANEL_GROUP, args.order - first);
         const fl_dense_args group = {.row = args.row + first, .order = count};
         status = add_group(lu, k, first == 0, group, first + count == args.order, graph);
     }

@@ -37,7 +37,7 @@ typedef struct fl_mixed_result {
 typedef struct fl_mixed_form {
     int compute; /* FL_VENDOR_COMPUTE_* or FL_DENSE_TF32X3, of products on GPUs; cores compute in
                     single precision */
-    fl_lu_panels panels;
+    fl_panels panels;
 } fl_mixed_form;
 
 /* Handles beside the matrix, of half its bytes, and for FL_DENSE_TF32X3 of eight block columns'

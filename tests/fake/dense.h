@@ -83,11 +83,17 @@ static inline int exchange(const filch_call *call)
     return 0;
 }
 
-/* What kernels/dense/lu_panel.cu does. */
-static inline int factor_panel(const filch_call *call)
+/* What kernels/dense/lu_panel.cu and qr_panel.cu do. */
+static inline int factor_lu_panel(const filch_call *call)
 {
     assert_int_equal(call->views[3].rows, FL_LU_PANEL_WORDS);
-    return fl_dense_host_group(call);
+    return fl_dense_host_lu(call);
+}
+
+static inline int factor_qr_panel(const filch_call *call)
+{
+    assert_int_equal(call->views[4].rows, FL_QR_PANEL_WORDS);
+    return fl_dense_host_qr(call);
 }
 
 static inline void register_kernels(void)
@@ -95,8 +101,10 @@ static inline void register_kernels(void)
     fakecuda_register_filch("fl_exchange_list", list_exchanges, 2, false, 40);
     fakecuda_register_filch("fl_exchange_f64", exchange, 3, false, 40);
     fakecuda_register_filch("fl_exchange_f32", exchange, 3, false, 40);
-    fakecuda_register_filch("fl_lu_panel_f64", factor_panel, 4, false, 40);
-    fakecuda_register_filch("fl_lu_panel_f32", factor_panel, 4, false, 40);
+    fakecuda_register_filch("fl_lu_panel_f64", factor_lu_panel, 4, false, 40);
+    fakecuda_register_filch("fl_lu_panel_f32", factor_lu_panel, 4, false, 40);
+    fakecuda_register_filch("fl_qr_panel_f64", factor_qr_panel, 6, false, 40);
+    fakecuda_register_filch("fl_qr_panel_f32", factor_qr_panel, 6, false, 40);
     fakecuda_register_filch("fl_split_left", fl_split_left_host, 2, false, sizeof(fl_dense_args));
     fakecuda_register_filch("fl_split_right", fl_split_right_host, 2, false, sizeof(fl_dense_args));
     fakecuda_register_filch("fl_narrow", fl_narrow_host, 3, false, sizeof(fl_narrow_args));

@@ -148,7 +148,7 @@ static matrix of_factors(const bed *b, const matrix *lu, const int32_t *pivots)
     return a;
 }
 
-static void factor_lu_by(const bed *b, fl_lu_panels panels, size_t tile, size_t rows, size_t cols,
+static void factor_lu_by(const bed *b, fl_panels panels, size_t tile, size_t rows, size_t cols,
                          shape kind)
 {
     int32_t pivots[256], theirs[256];
@@ -178,7 +178,7 @@ static void factor_lu_by(const bed *b, fl_lu_panels panels, size_t tile, size_t 
 
 static void factor_lu(const bed *b, size_t rows, size_t cols, shape kind)
 {
-    factor_lu_by(b, FL_LU_PANELS_VENDOR, TILE, rows, cols, kind);
+    factor_lu_by(b, FL_PANELS_VENDOR, TILE, rows, cols, kind);
 }
 
 static void solve_lu(const bed *b, size_t n, int op)
@@ -191,7 +191,7 @@ static void solve_lu(const bed *b, size_t n, int op)
     fl_lu *lu = NULL;
     join(b, &a, TILE);
     join(b, &right, TILE - 1);
-    must(fl_lu_open(b->dense, &a.columns, FL_LU_PANELS_VENDOR, &lu));
+    must(fl_lu_open(b->dense, &a.columns, FL_PANELS_VENDOR, &lu));
     must(fl_lu_factor(lu, graph));
     must(fl_lu_solve(lu, op, &right.columns, graph));
     run(graph);
@@ -263,7 +263,8 @@ static void reflectors_hold(const bed *b, fl_qr *qr, const matrix *a, const matr
     give(&r);
 }
 
-static void factor_qr(const bed *b, size_t rows, size_t cols, shape kind)
+static void factor_qr_by(const bed *b, fl_panels panels, size_t tile, size_t rows, size_t cols,
+                         shape kind)
 {
     size_t order = least(rows, cols);
     matrix a = take(b, rows, cols), tau = take(b, order, 1), theirs = take(b, order, 1);
@@ -271,8 +272,8 @@ static void factor_qr(const bed *b, size_t rows, size_t cols, shape kind)
     matrix input = copy_of(b, &a), reference = copy_of(b, &a);
     fl_qr *qr = NULL;
     filch_graph *graph = graph_of(b);
-    join(b, &a, TILE);
-    must(fl_qr_open(b->dense, &a.columns, tau.at, &qr));
+    join(b, &a, tile);
+    must(fl_qr_open(b->dense, &a.columns, tau.at, panels, &qr));
     must(fl_qr_factor(qr, graph));
     run(graph);
     if (kind != ZERO_COLUMN) {
@@ -287,6 +288,11 @@ static void factor_qr(const bed *b, size_t rows, size_t cols, shape kind)
     give(&theirs);
     give(&tau);
     give(&a);
+}
+
+static void factor_qr(const bed *b, size_t rows, size_t cols, shape kind)
+{
+    factor_qr_by(b, FL_PANELS_VENDOR, TILE, rows, cols, kind);
 }
 
 /* --- Cases --- */
@@ -332,13 +338,19 @@ static void lu_is_as_lapack_s(void **state)
 
 static void factor_lu_by_own_panels(const bed *b, size_t rows, size_t cols, shape kind)
 {
-    factor_lu_by(b, FL_LU_PANELS_OWN, TILE, rows, cols, kind);
+    factor_lu_by(b, FL_PANELS_OWN, TILE, rows, cols, kind);
+}
+
+static void factor_qr_by_own_panels(const bed *b, size_t rows, size_t cols, shape kind)
+{
+    factor_qr_by(b, FL_PANELS_OWN, TILE, rows, cols, kind);
 }
 
 static void own_panels_are_as_lapack_s(void **state)
 {
     (void)state;
     factor_all(factor_lu_by_own_panels);
+    factor_all(factor_qr_by_own_panels);
 }
 
 /* Panels of more columns than a launch of filch's kernel factors. */
@@ -350,10 +362,14 @@ static void wide_panels_are_as_lapack_s(void **state)
         for (size_t element = sizeof(float); element <= sizeof(double); element *= 2) {
             bed b;
             begin(&b, &places[p], element, PANEL_ROWS);
-            for (size_t s = 0; s < sizeof wide / sizeof *wide; s++)
-                factor_lu_by(&b, FL_LU_PANELS_OWN, 150, wide[s][0], wide[s][1], RANDOM);
-            for (unsigned k = PERMUTED; k <= UPPER; k++)
-                factor_lu_by(&b, FL_LU_PANELS_OWN, 150, 180, 180, (shape)k);
+            for (size_t s = 0; s < sizeof wide / sizeof *wide; s++) {
+                factor_lu_by(&b, FL_PANELS_OWN, 150, wide[s][0], wide[s][1], RANDOM);
+                factor_qr_by(&b, FL_PANELS_OWN, 150, wide[s][0], wide[s][1], RANDOM);
+            }
+            for (unsigned k = PERMUTED; k <= UPPER; k++) {
+                factor_lu_by(&b, FL_PANELS_OWN, 150, 180, 180, (shape)k);
+                factor_qr_by(&b, FL_PANELS_OWN, 150, 180, 180, (shape)k);
+            }
             end(&b);
         }
 }
@@ -393,7 +409,7 @@ static void a_graph_runs_again(void **state)
     fl_qr *qr = NULL;
     filch_graph *graph = graph_of(&b);
     join(&b, &a, TILE);
-    must(fl_qr_open(b.dense, &a.columns, tau.at, &qr));
+    must(fl_qr_open(b.dense, &a.columns, tau.at, FL_PANELS_VENDOR, &qr));
     must(fl_qr_factor(qr, graph));
     for (int k = 0; k < 3; k++) {
         memcpy(a.at, input.at, a.ld * a.cols * a.element);
@@ -433,8 +449,11 @@ static void panels_are_whose_they_are_asked_to_be(void **state)
         bed b;
         bool has_compiler = k % 2 != 0, is_own = k >= 2 && has_compiler;
         begin(&b, &one_gpu[has_compiler], sizeof(double), PANEL_ROWS);
-        factor_lu_by(&b, k >= 2 ? FL_LU_PANELS_OWN : FL_LU_PANELS_VENDOR, TILE, 100, 100, RANDOM);
+        fl_panels panels = k >= 2 ? FL_PANELS_OWN : FL_PANELS_VENDOR;
+        factor_lu_by(&b, panels, TILE, 100, 100, RANDOM);
+        factor_qr_by(&b, panels, TILE, 100, 100, RANDOM);
         assert_int_equal(fakecuda_count("cusolverDnDgetrf"), is_own ? 0 : 4);
+        assert_int_equal(fakecuda_count("cusolverDnDgeqrf"), is_own ? 0 : 4);
         end(&b);
     }
 }
@@ -462,8 +481,8 @@ static void failures_are_told(void **state)
         filch_graph *graph = graph_of(&b);
         fill(&a, RANDOM);
         join(&b, &a, TILE);
-        must(fl_lu_open(b.dense, &a.columns, FL_LU_PANELS_VENDOR, &lu));
-        must(fl_qr_open(b.dense, &a.columns, tau.at, &qr));
+        must(fl_lu_open(b.dense, &a.columns, FL_PANELS_VENDOR, &lu));
+        must(fl_qr_open(b.dense, &a.columns, tau.at, FL_PANELS_VENDOR, &qr));
         filch_status status = cases[k].is_qr ? fl_qr_factor(qr, graph) : fl_lu_factor(lu, graph);
         assert_int_equal(status, FILCH_OK);
         fakecuda_fail(cases[k].call, 2, 1, FL_CUDA_ERROR_UNKNOWN, -1, false);

@@ -434,7 +434,7 @@ static void failures_are_told(void **state)
 
 static void panels_may_be_filch_s(void **state)
 {
-    const fl_mixed_form form = {FL_VENDOR_COMPUTE_TF32, FL_LU_PANELS_OWN};
+    const fl_mixed_form form = {FL_VENDOR_COMPUTE_TF32, FL_PANELS_OWN};
     bed b;
     (void)state;
     open_bed(&b, &one_gpu);

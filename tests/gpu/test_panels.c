@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernels whose thread blocks wait for each other, launched with one, two, three and many
- * blocks, more than run at once included: LU of a panel (kernels/dense/lu_panel.cu), and the factor
- * and the inverse of a diagonal tile (potrf_trtri), of both precisions, also with pivots that
- * fail. */
+ * blocks, more than run at once included: LU and QR of a panel (kernels/dense/lu_panel.cu and
+ * qr_panel.cu), and the factor and the inverse of a diagonal tile (potrf_trtri), of both
+ * precisions, also with pivots that fail. */
 #include "gpu.h"
 
 #include "kernels/dense/codelets.h"
@@ -13,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LU, POTRF_TRTRI, KERNELS, MOST_ROWS = 600, MOST_COLS = 290, MOST_ORDER = 260 };
+enum { LU, QR, POTRF_TRTRI, KERNELS, MOST_ROWS = 600, MOST_COLS = 290, MOST_ORDER = 260 };
 
 extern const char fl_text_lu_panel[];
+extern const char fl_text_qr_panel[];
 
 static filch_codelet *codelets[KERNELS][2]; /* of the runtime that is open; then single precision */
 
@@ -136,6 +137,72 @@ static int run_lu(const filch_call *call)
     return 0;
 }
 
+/* Column j as reflector k leaves it. */
+static void reflect(const matrix *m, size_t k, double tau, size_t j)
+{
+    double sum = get(m, k, j);
+    for (size_t i = k + 1; i < m->rows; i++)
+        sum += get(m, i, k) * get(m, i, j);
+    set(m, k, j, get(m, k, j) - tau * sum);
+    for (size_t i = k + 1; i < m->rows; i++)
+        set(m, i, j, get(m, i, j) - tau * sum * get(m, i, k));
+}
+
+/* Column k below the diagonal becomes a reflector. Its tau. */
+static double make_reflector(const matrix *m, size_t k)
+{
+    double squares = 0, x = get(m, k, k);
+    for (size_t i = k + 1; i < m->rows; i++)
+        squares += get(m, i, k) * get(m, i, k);
+    double norm = sqrt(x * x + squares), beta = x < 0 ? norm : -norm;
+    for (size_t i = k + 1; i < m->rows && squares > 0; i++)
+        set(m, i, k, get(m, i, k) / (x - beta));
+    set(m, k, k, squares > 0 ? beta : x);
+    return squares > 0 ? (beta - x) / beta : 0;
+}
+
+/* Column j of a group's triangle, whose first column is `first`. */
+static void make_triangle(const matrix *v, const matrix *t, size_t first, size_t j, double tau)
+{
+    for (size_t i = first; i < j; i++) {
+        double sum = 0;
+        for (size_t c = i; c < j; c++) {
+            double dot = 0;
+            for (size_t e = j; e < v->rows; e++)
+                dot += get(v, e, c) * get(v, e, j);
+            sum += get(t, i, c) * dot;
+        }
+        set(t, i, j, -tau * sum);
+    }
+    set(t, j, j, tau);
+}
+
+static matrix viewed(const filch_view *view)
+{
+    return (matrix){view->ld, view->cols, view->element == sizeof(float), view->ptr, NULL};
+}
+
+/* What qr_panel.cu does. */
+static int run_qr(const filch_call *call)
+{
+    const fl_dense_args *args = call->args;
+    const matrix m = viewed(&call->views[0]), tau = viewed(&call->views[1]);
+    const matrix v = viewed(&call->views[2]), t = viewed(&call->views[3]);
+    size_t first = args->row, end = first + args->order;
+    for (size_t k = first; k < end; k++) {
+        double own = make_reflector(&m, k);
+        set(&tau, k, 0, own);
+        for (size_t j = k + 1; j < end; j++)
+            reflect(&m, k, own, j);
+        for (size_t i = 0; i < m.rows; i++)
+            set(&v, i, k, i > k ? get(&m, i, k) : i == k);
+        for (size_t i = first; i < end; i++)
+            set(&t, i, k, 0);
+        make_triangle(&v, &t, first, k, own);
+    }
+    return 0;
+}
+
 /* A kernel cannot fail its task. */
 static int run_potrf(const filch_call *call)
 {
@@ -146,10 +213,17 @@ static int run_potrf(const filch_call *call)
 
 static int lu_shape(const filch_call *call, filch_shape *shape)
 {
-    int code = fl_dense_panel_shape(call, shape);
+    int code = fl_dense_lu_shape(call, shape);
     shape->grid[0] = grid;
     if (shared != 0)
         shape->shared_bytes = shared;
+    return code;
+}
+
+static int qr_shape(const filch_call *call, filch_shape *shape)
+{
+    int code = fl_dense_qr_shape(call, shape);
+    shape->grid[0] = grid;
     return code;
 }
 
@@ -166,17 +240,22 @@ static int potrf_shape(const filch_call *call, filch_shape *shape)
 static filch_status open(gpu_world *world)
 {
     static const char *const names[2] = {"potrf_trtri_f64", "potrf_trtri_f32"};
-    static const char *const entries[2] = {"fl_lu_panel_f64", "fl_lu_panel_f32"};
+    static const char *const lu[2] = {"fl_lu_panel_f64", "fl_lu_panel_f32"};
+    static const char *const qr[2] = {"fl_qr_panel_f64", "fl_qr_panel_f32"};
     filch_status status = FILCH_OK;
     for (int k = 0; k < 2; k++) {
-        gpu_twin(entries[k], run_lu, 4, false, sizeof(fl_dense_args));
+        gpu_twin(lu[k], run_lu, 4, false, sizeof(fl_dense_args));
+        gpu_twin(qr[k], run_qr, 6, false, sizeof(fl_dense_args));
         gpu_twin(filch_kernel_find(names[k])->cuda->entry, run_potrf, 3, false,
                  sizeof(filch_potrf_trtri_args));
     }
     for (int k = 0; k < 2 && status == FILCH_OK; k++) {
         const filch_kernel *potrf = filch_kernel_find(names[k]);
-        status = gpu_codelet(world->runtime, fl_text_lu_panel, entries[k], run_lu,
-                             sizeof(fl_dense_args), lu_shape, &codelets[LU][k]);
+        status = gpu_codelet(world->runtime, fl_text_lu_panel, lu[k], run_lu, sizeof(fl_dense_args),
+                             lu_shape, &codelets[LU][k]);
+        if (status == FILCH_OK)
+            status = gpu_codelet(world->runtime, fl_text_qr_panel, qr[k], run_qr,
+                                 sizeof(fl_dense_args), qr_shape, &codelets[QR][k]);
         if (status == FILCH_OK)
             status = gpu_codelet(world->runtime, potrf->cuda->source, potrf->cuda->entry, run_potrf,
                                  potrf->arg_size, potrf_shape, &codelets[POTRF_TRTRI][k]);
@@ -284,8 +363,8 @@ static void factor(gpu_world *world, bool is_single, filch_data *state)
         set(&a, i, zero - 1, 0);
     f.at = gpu_alloc(f.rows * f.cols, element(&f));
     memcpy(f.at, a.at, f.rows * f.cols * element(&f));
-    for (size_t first = 0; first < order && !gpu_has_failed(); first += FL_LU_GROUP) {
-        size_t end = order - first < FL_LU_GROUP ? order : first + FL_LU_GROUP;
+    for (size_t first = 0; first < order && !gpu_has_failed(); first += FL_PANEL_GROUP) {
+        size_t end = order - first < FL_PANEL_GROUP ? order : first + FL_PANEL_GROUP;
         factor_group(world, &f, first, end, pivots, &info, state);
     }
     if (info != (zero <= order ? (int32_t)zero : 0))
@@ -305,6 +384,125 @@ static void check_factors(gpu_world *world, bool is_single)
     filch_data *state = handle(world, words, sizeof *words, FL_LU_PANEL_WORDS, 1);
     for (uint64_t k = gpu_between(world, 1, 3); k > 0 && !gpu_has_failed(); k--)
         factor(world, is_single, state);
+    gpu_ok(filch_data_destroy(state));
+    free(words);
+}
+
+/* --- QR --- */
+
+typedef struct reflectors {
+    matrix a, tau, v, t;
+} reflectors;
+
+/* Column j of the panel loses V T' V' times it, of the group [first, end). */
+static void apply_block(const reflectors *r, size_t first, size_t end, size_t j, double *w)
+{
+    for (size_t k = first; k < end; k++) {
+        w[k] = 0;
+        for (size_t i = first; i < r->a.rows; i++)
+            w[k] += get(&r->v, i, k) * get(&r->a, i, j);
+    }
+    for (size_t k = end; k-- > first;) { /* from the last on: T is an upper triangle */
+        double sum = 0;
+        for (size_t i = first; i < end; i++)
+            sum += get(&r->t, i, k) * (i <= k ? w[i] : 0);
+        w[k] = sum;
+    }
+    for (size_t i = first; i < r->a.rows; i++) {
+        double sum = 0;
+        for (size_t k = first; k < end; k++)
+            sum += get(&r->v, i, k) * w[k];
+        set(&r->a, i, j, get(&r->a, i, j) - sum);
+    }
+}
+
+static void check_qr(const matrix *a, const reflectors *r)
+{
+    size_t order = r->tau.rows;
+    matrix x = {r->a.rows, r->a.cols, false, NULL, NULL};
+    x.at = gpu_alloc(x.rows * x.cols, sizeof(double));
+    for (size_t j = 0; j < x.cols; j++)
+        for (size_t i = 0; i < x.rows; i++)
+            set(&x, i, j, get(&r->a, i, j));
+    for (size_t j = 0; j < x.cols && !gpu_has_failed(); j++) {
+        double *column = gpu_alloc(x.rows, sizeof *column), off = 0;
+        const matrix one = {x.rows, 1, false, column, NULL};
+        for (size_t i = 0; i < x.rows && i <= j; i++)
+            column[i] = get(&x, i, j);
+        for (size_t k = order; k-- > 0;) {
+            double sum = column[k], tau = get(&r->tau, k, 0);
+            for (size_t i = k + 1; i < x.rows; i++)
+                sum += get(&x, i, k) * column[i];
+            column[k] -= tau * sum;
+            for (size_t i = k + 1; i < x.rows; i++)
+                column[i] -= tau * sum * get(&x, i, k);
+        }
+        for (size_t i = 0; i < x.rows; i++)
+            off = fmax(off, fabs(get(&one, i, 0) - get(a, i, j)));
+        if (!(off <= 40 * unit(a) * (double)(order + 4)))
+            gpu_fail("column %zu of Q R is off by %g", j, off);
+        free(column);
+    }
+    free(x.at);
+}
+
+static void reflect_group(gpu_world *world, const reflectors *r, size_t first, size_t end,
+                          filch_data *state)
+{
+    const matrix *all[] = {&r->a, &r->tau, &r->v, &r->t};
+    filch_data *data[4];
+    for (int k = 0; k < 4; k++)
+        data[k] = handle(world, all[k]->at, element(all[k]), all[k]->rows, all[k]->cols);
+    const fl_dense_args args = {.row = first, .order = end - first};
+    choose_grid(world, gpu_chance(world, 50) ? 127 : 5);
+    const filch_access accesses[] = {
+        FILCH_RW(data[0], 0, 0),
+        FILCH_RW(data[1], 0, 0),
+        FILCH_RW(data[2], 0, 0),
+        FILCH_RW(data[3], 0, 0),
+        FILCH_RW(state, 0, 0),
+        {.mode = FILCH_SCRATCH, .bytes = (grid + 1) * 32 * FL_PANEL_GROUP * element(&r->a)}};
+    run(world, codelets[QR][r->a.is_single], &args, accesses, 6);
+    for (int k = 0; k < 4; k++)
+        gpu_ok(filch_data_destroy(data[k]));
+    double *w = gpu_alloc(end, sizeof *w);
+    for (size_t j = end; j < r->a.cols; j++)
+        apply_block(r, first, end, j, w);
+    free(w);
+}
+
+static void reflect_panel(gpu_world *world, bool is_single, filch_data *state)
+{
+    size_t m = gpu_between(world, 1, gpu_chance(world, 50) ? 150 : MOST_ROWS);
+    size_t n = gpu_between(world, 1, gpu_chance(world, 70) ? 40 : 150);
+    size_t order = m < n ? m : n, zero = gpu_chance(world, 20) ? gpu_between(world, 1, n) : 0;
+    matrix a = make(world, m, n, is_single);
+    for (size_t i = 0; i < m && zero > 0; i++)
+        set(&a, i, zero - 1, 0);
+    reflectors r = {a, make(world, order, 1, is_single), make(world, m, order, is_single),
+                    make(world, order, order, is_single)};
+    r.a.at = gpu_alloc(m * n, element(&a));
+    memcpy(r.a.at, a.at, m * n * element(&a));
+    for (size_t first = 0; first < order && !gpu_has_failed(); first += FL_PANEL_GROUP) {
+        size_t end = order - first < FL_PANEL_GROUP ? order : first + FL_PANEL_GROUP;
+        reflect_group(world, &r, first, end, state);
+    }
+    check_qr(&a, &r);
+    if (gpu_has_failed())
+        gpu_fail("QR of %zu x %zu by %u blocks, %s", m, n, grid, is_single ? "single" : "double");
+    free(a.at);
+    free(r.a.at);
+    free(r.tau.at);
+    free(r.v.at);
+    free(r.t.at);
+}
+
+static void check_reflectors(gpu_world *world, bool is_single)
+{
+    uint32_t *words = gpu_alloc(FL_QR_PANEL_WORDS, sizeof *words);
+    filch_data *state = handle(world, words, sizeof *words, FL_QR_PANEL_WORDS, 1);
+    for (uint64_t k = gpu_between(world, 1, 3); k > 0 && !gpu_has_failed(); k--)
+        reflect_panel(world, is_single, state);
     gpu_ok(filch_data_destroy(state));
     free(words);
 }
@@ -365,8 +563,11 @@ static void check_inverse(gpu_world *world, bool is_single)
 static void check(gpu_world *world)
 {
     bool is_single = gpu_chance(world, 50);
-    if (gpu_chance(world, 70))
+    uint64_t kernel = gpu_between(world, 0, 9);
+    if (kernel < 4)
         check_factors(world, is_single);
+    else if (kernel < 8)
+        check_reflectors(world, is_single);
     else
         check_inverse(world, is_single);
 }

@@ -22,6 +22,7 @@
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(n)
 #define __noinline__
+#define __forceinline__ inline
 
 struct dim3 {
     unsigned x = 1, y = 1, z = 1;
@@ -258,6 +259,12 @@ template <typename T> static T __shfl_sync(unsigned, T value, int lane)
     T got = lent[self / 32 * 32 + size_t(lane)];
     __syncwarp();
     return got;
+}
+
+template <typename T> static T __shfl_xor_sync(unsigned mask, T value, int other)
+{
+    int lane = int(emulate::current->index.x % 32);
+    return __shfl_sync(mask, value, lane ^ other);
 }
 
 /* Of all 32 threads of a warp. */
