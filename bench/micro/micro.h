@@ -50,6 +50,10 @@ int micro_lu(FILE *out, micro_list *list);
 /* The same for panels of up to so many rows and columns. */
 int micro_lu_upto(FILE *out, micro_list *list, size_t rows, size_t cols);
 
+int micro_qr(FILE *out, micro_list *list);
+/* The same for panels of up to so many rows and columns. */
+int micro_qr_upto(FILE *out, micro_list *list, size_t rows, size_t cols);
+
 int micro_launch(FILE *out, micro_list *list);
 /* The same with graphs of up to so many kernels. */
 int micro_launch_upto(FILE *out, micro_list *list, size_t largest);

@@ -23,6 +23,7 @@ static const struct {
     {"panels", "tiles of a factorization's panel by cuBLAS, in two ways each", micro_panels},
     {"blocks", "steps of LU and QR by block columns, by cuBLAS and cuSOLVER", micro_blocks},
     {"lu", "LU of a tall panel, by cuSOLVER and by filch's kernel", micro_lu},
+    {"qr", "QR of a tall panel, by cuSOLVER and by filch's kernel", micro_qr},
 };
 
 #define MICROS (sizeof micros / sizeof *micros)

@@ -82,23 +82,29 @@ static void steps_are_timed(void **state)
     assert_int_equal(list.count, 9);
 }
 
-/* Filch's kernel has no function on the fake driver, and is left out. */
+/* Filch's kernels have no function on the fake driver, and are left out. */
 static void panels_are_timed(void **state)
 {
-    micro_list list = {0};
+    static const struct {
+        int (*time)(FILE *out, micro_list *list, size_t rows, size_t cols);
+        const char *call;
+    } cases[] = {{micro_lu_upto, "cusolverDnDgetrf"}, {micro_qr_upto, "cusolverDnDgeqrf"}};
     (void)state;
-    fakecuda_reset();
-    assert_true(fakecuda_configure("{\"devices\": []}"));
-    assert_int_equal(micro_lu_upto(NULL, &list, 600, 32), MICRO_ABSENT);
-    assert_true(fakecuda_configure("{\"fill\": false, \"devices\": [{}]}"));
-    assert_int_equal(micro_lu_upto(NULL, &list, 600, 32), 0);
-    assert_int_equal(list.count, 1);
-    assert_true(list.figures[0].value > 0);
-    assert_string_equal(list.figures[0].name, "600 x 32: cuSOLVER");
-    fakecuda_fail("cusolverDnDgetrf", 1, 1, FL_CUDA_ERROR_UNKNOWN, -1, false);
-    assert_int_equal(micro_lu_upto(NULL, &list, 600, 32), 1);
-    assert_int_equal(list.count, 1);
-    nothing_is_left();
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        micro_list list = {0};
+        fakecuda_reset();
+        assert_true(fakecuda_configure("{\"devices\": []}"));
+        assert_int_equal(cases[k].time(NULL, &list, 600, 32), MICRO_ABSENT);
+        assert_true(fakecuda_configure("{\"fill\": false, \"devices\": [{}]}"));
+        assert_int_equal(cases[k].time(NULL, &list, 600, 32), 0);
+        assert_int_equal(list.count, 1);
+        assert_true(list.figures[0].value > 0);
+        assert_string_equal(list.figures[0].name, "600 x 32: cuSOLVER");
+        fakecuda_fail(cases[k].call, 1, 1, FL_CUDA_ERROR_UNKNOWN, -1, false);
+        assert_int_equal(cases[k].time(NULL, &list, 600, 32), 1);
+        assert_int_equal(list.count, 1);
+        nothing_is_left();
+    }
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LU of a tall panel on one GPU, as a task of kernels/dense: by cuSOLVER, and by filch's kernel in
- * one launch. The panel begins with the same numbers each time, whose copy is not timed. */
+/* LU and QR of a tall panel on one GPU, as tasks of kernels/dense: by cuSOLVER, and by filch's
+ * kernels, in one launch for each 128 columns. The panel begins with the same numbers each time,
+ * whose copy is not timed. */
 #include "kernels/dense/dense.h"
 #include "micro/micro.h"
 #include "offload/offload.h"
@@ -19,20 +20,26 @@ static const size_t widths[] = {32, 512, 1024};
 /* No task runs on the host. */
 static const fl_dense_host host;
 
+enum { LU, QR };
+
+static const char *const kinds[] = {[LU] = "lu", [QR] = "qr"};
+
 typedef struct bed {
+    int kind;
     FILE *out;
     micro_list *list;
     filch_runtime *runtime;
     bench_offload offload;
     fl_dense *dense;
     filch_codelet *copy;
-    double *numbers, *panel;
+    double *numbers, *panel, *tau;
 } bed;
 
 /* One panel in one way. */
 typedef struct trial {
     filch_data *input, *data;
     fl_lu *lu;
+    fl_qr *qr;
     filch_graph *restore, *factor;
 } trial;
 
@@ -64,14 +71,17 @@ static filch_status open_trial(const bed *b, size_t rows, size_t cols, fl_panels
         status = make_data(b, b->panel, rows, cols, &t->data);
     const fl_columns a = {.data = t->data, .rows = rows, .cols = cols, .tile = cols};
     if (status == FILCH_OK)
-        status = fl_lu_open(b->dense, &a, panels, &t->lu);
+        status = b->kind == LU ? fl_lu_open(b->dense, &a, panels, &t->lu)
+                               : fl_qr_open(b->dense, &a, b->tau, panels, &t->qr);
     if (status == FILCH_OK)
         status = filch_graph_create(b->runtime, NULL, &t->restore);
     if (status == FILCH_OK)
         status = filch_graph_create(b->runtime, NULL, &t->factor);
     if (status == FILCH_OK)
         status = add_restore(b, t);
-    return status == FILCH_OK ? fl_lu_factor(t->lu, t->factor) : status;
+    if (status != FILCH_OK)
+        return status;
+    return b->kind == LU ? fl_lu_factor(t->lu, t->factor) : fl_qr_factor(t->qr, t->factor);
 }
 
 static void close_trial(trial *t)
@@ -81,6 +91,7 @@ static void close_trial(trial *t)
     if (t->factor)
         (void)filch_graph_destroy(t->factor);
     fl_lu_close(t->lu);
+    fl_qr_close(t->qr);
     if (t->data)
         (void)filch_data_destroy(t->data);
     if (t->input)
@@ -97,7 +108,7 @@ static filch_status time_trial(const trial *t, double *rounds, filch_error *erro
             status = filch_graph_run(t->factor, NULL, error);
         rounds[r < 0 ? 0 : r] = bench_now_s() - begin;
     }
-    if (status == FILCH_OK && fl_lu_result(t->lu, NULL) != 0)
+    if (status == FILCH_OK && t->lu && fl_lu_result(t->lu, NULL) != 0)
         return bench_fail(error, FILCH_DATA, "lu", 0, "a panel of random numbers is singular");
     return status;
 }
@@ -109,7 +120,8 @@ static filch_status measure(const bed *b, size_t rows, size_t cols, fl_panels pa
     double rounds[MICRO_ROUNDS];
     char name[MICRO_NAME];
     filch_status status = open_trial(b, rows, cols, panels, &t);
-    bool is_there = status == FILCH_OK && fl_lu_has(t.lu, panels);
+    bool is_there =
+        status == FILCH_OK && (b->kind == LU ? fl_lu_has(t.lu, panels) : fl_qr_has(t.qr, panels));
     if (status != FILCH_OK)
         (void)filch_runtime_error(b->runtime, error);
     else if (is_there)
@@ -145,15 +157,17 @@ static filch_status open_bed(bed *b, size_t rows, size_t cols, filch_error *erro
     config.devices = "cuda:0";
     b->numbers = calloc(rows * cols, sizeof *b->numbers);
     b->panel = calloc(rows * cols, sizeof *b->panel);
-    if (!b->numbers || !b->panel)
-        return bench_fail(error, FILCH_OUT_OF_MEMORY, "lu", 0, "no memory for a panel");
+    b->tau = calloc(cols, sizeof *b->tau);
+    if (!b->numbers || !b->panel || !b->tau)
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, kinds[b->kind], 0, "no memory for a panel");
     bench_dense_fill(rows, cols, rows, b->numbers, 1);
     filch_status status = filch_runtime_create(&config, error, &b->runtime);
     if (status != FILCH_OK)
         return status;
     bench_offload_meet(&b->offload, b->runtime);
     if (!b->offload.vendor)
-        return bench_fail(error, FILCH_NOT_FOUND, "lu", 0, "cuBLAS or cuSOLVER is not installed");
+        return bench_fail(error, FILCH_NOT_FOUND, kinds[b->kind], 0,
+                          "cuBLAS or cuSOLVER is not installed");
     status = open_dense(b, rows, cols);
     if (status != FILCH_OK)
         (void)filch_runtime_error(b->runtime, error);
@@ -168,14 +182,15 @@ static void close_bed(bed *b)
     bench_offload_close(&b->offload);
     free(b->numbers);
     free(b->panel);
+    free(b->tau);
 }
 
-int micro_lu_upto(FILE *out, micro_list *list, size_t rows, size_t cols)
+static int measure_all(int kind, FILE *out, micro_list *list, size_t rows, size_t cols)
 {
     filch_error error = FILCH_ERROR_INIT;
-    bed b = {.out = out, .list = list};
+    bed b = {.kind = kind, .out = out, .list = list};
     if (bench_gpu_count(&error) == 0) {
-        fprintf(stderr, "filch-bench micro: lu: %s\n", error.text);
+        fprintf(stderr, "filch-bench micro: %s: %s\n", kinds[kind], error.text);
         return MICRO_ABSENT;
     }
     filch_status status = open_bed(&b, rows, cols, &error);
@@ -190,11 +205,26 @@ int micro_lu_upto(FILE *out, micro_list *list, size_t rows, size_t cols)
     close_bed(&b);
     if (status == FILCH_OK)
         return 0;
-    fprintf(stderr, "filch-bench micro: lu: %s\n", error.text);
+    fprintf(stderr, "filch-bench micro: %s: %s\n", kinds[kind], error.text);
     return status == FILCH_NOT_FOUND ? MICRO_ABSENT : 1;
+}
+
+int micro_lu_upto(FILE *out, micro_list *list, size_t rows, size_t cols)
+{
+    return measure_all(LU, out, list, rows, cols);
+}
+
+int micro_qr_upto(FILE *out, micro_list *list, size_t rows, size_t cols)
+{
+    return measure_all(QR, out, list, rows, cols);
 }
 
 int micro_lu(FILE *out, micro_list *list)
 {
     return micro_lu_upto(out, list, ROWS_MOST, COLS_MOST);
+}
+
+int micro_qr(FILE *out, micro_list *list)
+{
+    return micro_qr_upto(out, list, ROWS_MOST, COLS_MOST);
 }
