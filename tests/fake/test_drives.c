@@ -73,23 +73,6 @@ static void host_threads_drive_gpus(void **state)
     }
 }
 
-/* --- Streams --- */
-
-/* A stream that nobody uses stays as it was made, from the beginning to the end. */
-static void unused_streams_stay_untouched(void **state)
-{
-    static const char *const calls[] = {"cuStreamSynchronize", "cuEventRecord", "cuStreamQuery"};
-    uint64_t before[3];
-    (void)state;
-    fakecuda_reset();
-    for (int k = 0; k < 3; k++)
-        before[k] = fakecuda_count(calls[k]);
-    start_driven("cuda:0", "2", NULL, FILCH_DRIVE_THREADS);
-    stop();
-    for (int k = 0; k < 3; k++)
-        assert_int_equal(fakecuda_count(calls[k]) - before[k], 0);
-}
-
 /* --- Tasks that wait --- */
 
 static filch_graph *inner;
@@ -578,7 +561,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_threads_drive_gpus),
-        cmocka_unit_test(unused_streams_stay_untouched),
         cmocka_unit_test(tasks_wait_for_gpus),
         cmocka_unit_test(callbacks_run_graphs_again),
         cmocka_unit_test(replays_are_cancelled_and_see_what_the_host_wrote),

@@ -107,12 +107,9 @@ static void close_lane(const fl_cuda_api *api, fl_cuda_lane *lane)
     fl_mutex_fini(&lane->lock);
 }
 
-/* Tells whether something may be on the lane's stream. An unused stream stays untouched: once a
- * context has used many streams, kernels follow each other more slowly on all of them. */
-static bool is_used(const fl_cuda_lane *lane)
+static bool is_used(const fl_cuda_lanes *lanes, uint32_t index)
 {
-    /* Relaxed: what told the caller of an operation orders the operation before this. */
-    return lane->stream != NULL && (lane->is_lent || fl_load_relaxed(&lane->issued) != 0);
+    return index < lanes->count || lanes->lane[index].stream != NULL;
 }
 
 static void free_lanes(fl_device *device, const fl_memory *memory)
@@ -951,7 +948,7 @@ filch_status fl_cuda_drain(fl_device *device, filch_error *error)
     /* A failed lane is no reason to leave another lane working. */
     for (uint32_t i = 0; i < FL_LANES; ++i) {
         CUresult result = FL_CUDA_SUCCESS;
-        if (is_used(&state->lanes->lane[i])) {
+        if (is_used(state->lanes, i)) {
             result = state->gpu->api->cuStreamSynchronize(state->lanes->lane[i].stream);
         }
         if (result != FL_CUDA_SUCCESS && status == FILCH_OK) {
@@ -974,7 +971,6 @@ int fl_cuda_each_lane(fl_device *device, int (*body)(const filch_lane *lane, voi
     int code = 0;
     for (uint32_t i = 0; i < state->lanes->count && code == 0; ++i) {
         filch_lane lane = describe_lane(device, i);
-        state->lanes->lane[i].is_lent = true;
         code = body(&lane, user);
     }
     fl_cuda_leave(&scope);

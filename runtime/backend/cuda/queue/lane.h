@@ -36,7 +36,6 @@ struct fl_cuda_stage;
 
 typedef struct fl_cuda_lane {
     CUstream stream;
-    bool is_lent; /* given to a codelet's functions, which may put anything on the stream */
     _Atomic uint64_t issued; /* sequence number of the newest operation; compute: the owner's */
     /* newest sequence covered by an event; release after recording the event */
     _Atomic uint64_t marked;
