@@ -41,9 +41,10 @@ static inline size_t fl_columns_count(const fl_columns *columns)
     return (columns->cols + columns->tile - 1) / columns->tile;
 }
 
-/* Who factors a panel on GPUs: cuSOLVER, or filch's own kernel, in one launch; that runs where GPUs
- * and their compiler can have it, and cuSOLVER elsewhere. The kernel's state stays on the GPU that
- * ran it last: after that GPU failed, close the fl_lu or fl_qr and open it again. */
+/* Who factors a panel on GPUs: cuSOLVER, or filch's own kernel, 128 columns a launch with cuBLAS's
+ * products between. The kernel runs where GPUs and their compiler can have it, and cuSOLVER
+ * elsewhere. Its state stays on the GPU that ran it last: after that GPU failed, close the fl_lu or
+ * fl_qr and open it again. */
 typedef enum fl_panels { FL_PANELS_VENDOR, FL_PANELS_OWN } fl_panels;
 
 /* Makes codelets; those run until the runtime ends. */
