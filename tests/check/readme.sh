@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What README.md, docs/beside-openmp-and-mpi.md, docs/sparse-cholesky.md and the pages of languages show of programs is what the
-# tests compile and run, links to files lead somewhere, and the table of settings is complete.
+# What README.md, the tutorials, the pages of languages and other pages show of programs is what the tests
+# compile and run, links to files lead somewhere, and the table of settings is complete.
 set -euo pipefail
 
 shown()
@@ -45,6 +45,14 @@ blocks docs/python.md python py
 blocks docs/fortran.md fortran f90
 blocks docs/beside-openmp-and-mpi.md c c
 blocks docs/sparse-cholesky.md c c
+blocks docs/tutorial-gpu.md c c
+blocks docs/reading-the-report.md c c
+
+# The C blocks of a tutorial, one after the other, are a program.
+diff <(sed '1,/^$/d' docs/examples/heat.c) \
+    <(awk '/^```c$/ { if (count++) print ""; is_inside = 1; next } /^```$/ { is_inside = 0 } is_inside' \
+        docs/tutorial-cpu.md) ||
+    { echo "docs/tutorial-cpu.md and docs/examples/heat.c differ"; exit 1; }
 
 count=0
 for page in README.md docs/*.md docs/rooms/*.md bindings/README.md $(find runtime -name README.md); do

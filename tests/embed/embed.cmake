@@ -68,6 +68,34 @@ target_link_libraries(example_smooth_fake PRIVATE filch filch_flags fakecuda m)
 filch_test(example-smooth-fake embed 60 example_smooth_fake)
 set_property(TEST embed.example-smooth-fake.${build} APPEND PROPERTY ENVIRONMENT
              "LD_LIBRARY_PATH=${fakecuda_out}" "FILCH_DEVICES=cuda,host:1")
+# The programs of the tutorials. The kernel of one, for the fake driver, is its CUDA source, emulated.
+foreach(name IN ITEMS heat heat_gpu report)
+    add_executable(example_${name} ${PROJECT_SOURCE_DIR}/docs/examples/${name}.c)
+    target_link_libraries(example_${name} PRIVATE filch filch_flags m)
+endforeach()
+filch_test(example-heat embed 60 example_heat 200 8)
+filch_test(example-heat-gpu embed 60 example_heat_gpu 200 8)
+filch_test(example-report embed 60 example_report 40 3)
+if(CMAKE_CXX_COMPILER AND TARGET test_unit_kernels_emulated)
+    set(relax ${CMAKE_CURRENT_BINARY_DIR}/tutorial/relax.cu)
+    add_custom_command(OUTPUT ${relax} DEPENDS ${PROJECT_SOURCE_DIR}/docs/examples/heat_gpu.c
+        COMMAND ${embed}/cuda_source.sh ${PROJECT_SOURCE_DIR}/docs/examples/heat_gpu.c ${relax})
+    add_library(heat_twin MODULE ${embed}/heat_twin.cpp ${relax})
+    target_link_libraries(heat_twin PRIVATE filch_flags fakecuda)
+    target_include_directories(heat_twin PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${fakecuda_include}
+                               ${CMAKE_CURRENT_BINARY_DIR}/tutorial
+                               ${CMAKE_CURRENT_BINARY_DIR}/emulated)
+    # Its kernel compiled by the real NVRTC where there is one.
+    filch_test(example-heat-gpu-fake embed 60 example_heat_gpu 40 4)
+    set_property(TEST embed.example-heat-gpu-fake.${build} APPEND PROPERTY ENVIRONMENT
+                 "LD_LIBRARY_PATH=${fakecuda_out}" "FILCH_DEVICES=cuda,host:1")
+    filch_test_preload(embed.example-heat-gpu-fake.${build} heat_twin)
+    if(TARGET filch-bench)
+        filch_test(tutorials embed 120 ${embed}/tutorial.sh ${PROJECT_BINARY_DIR}
+                   ${PROJECT_BINARY_DIR}/tutorials ${CMAKE_INSTALL_LIBDIR} ${fakecuda_out}
+                   $<TARGET_FILE:fakenvrtc_kernels> $<TARGET_FILE:heat_twin>)
+    endif()
+endif()
 pkg_check_modules(example_blas IMPORTED_TARGET openblas lapacke)
 if(example_blas_FOUND)
     add_executable(example_cholesky ${PROJECT_SOURCE_DIR}/docs/examples/cholesky.c)

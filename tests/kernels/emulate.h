@@ -351,6 +351,13 @@ static inline unsigned atomicAdd(unsigned *word, unsigned more)
     return was;
 }
 
+static inline unsigned long long atomicMax(unsigned long long *word, unsigned long long other)
+{
+    unsigned long long was = *word;
+    *word = other > was ? other : was;
+    return was;
+}
+
 static inline unsigned atomicCAS(unsigned *word, unsigned expected, unsigned desired)
 {
     unsigned was = *word;
