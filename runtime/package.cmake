@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Debian packages, by CPack (README.md):
 #   libfilchN     the shared libraries; N is the ABI's version
-#   libfilch-dev  headers, the Fortran module, the CMake package, pkg-config's file, the examples
-#   filch-blas    the drop-in BLAS and LAPACK, and filch-run
-#   filch-tools   filch-bench
+#   libfilch-dev  headers, the Fortran module, the CMake package, pkg-config's file, the examples, filch(7)
+#   filch-blas    the drop-in BLAS and LAPACK, and filch-run with its manual page
+#   filch-tools   filch-bench with its manual page
 #   python3-filch the Python package
 # Included last: components are known by then.
 

@@ -34,6 +34,7 @@ lint   clang-14           clang-14
 lint   libclang-rt-14-dev fuzzer:clang-14
 lint   clang-format-14    clang-format-14
 lint   clang-tidy-14      clang-tidy-14
+lint   mandoc             mandoc
 lint   valgrind           valgrind
 "
 

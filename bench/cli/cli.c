@@ -58,6 +58,11 @@ int bench_config_main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--tuning") == 0)
         return tuning();
+    if (bench_cli_is_help(argc, argv)) {
+        puts("usage: filch-bench config [--tuning]\n"
+             "  --tuning  the scheduler's constants in place of the settings");
+        return BENCH_EXIT_OK;
+    }
     if (argc != 1) {
         fprintf(stderr, "filch-bench config: '%s' is one word too many\n", argv[1]);
         return BENCH_EXIT_ERROR;

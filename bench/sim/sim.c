@@ -21,11 +21,11 @@ typedef struct request {
 static const char usage[] =
     "usage: filch-bench sim --from TRACE [--devices sim:FILE]\n"
     "       filch-bench sim WORKLOAD --devices sim:FILE [options of run]\n"
-    "  --from TRACE        a trace that `filch-bench run ... --trace` wrote: predicts how long "
-    "the\n"
-    "                      same jobs take, their copies included\n"
+    "  --from TRACE        a trace of any program (filch_trace_write, filch-bench run --trace):\n"
+    "                      predicts how long the same jobs take, their copies included\n"
     "  --devices sim:FILE  on these devices, where a device like the record's first one has speed\n"
-    "                      1e9; without it on the record's own\n";
+    "                      1e9; without it on the record's own\n"
+    "WORKLOAD and its options: see filch-bench run --help.\n";
 
 static filch_status parse(int argc, char **argv, request *r, filch_error *error)
 {
@@ -134,6 +134,10 @@ int bench_sim_main(int argc, char **argv)
 {
     filch_error error = FILCH_ERROR_INIT;
     request r = {0};
+    if (bench_cli_is_help(argc, argv)) {
+        fputs(usage, stdout);
+        return BENCH_EXIT_OK;
+    }
     if (!is_from(argc, argv))
         return bench_run_command(argc, argv, true);
     if (parse(argc, argv, &r, &error) != FILCH_OK)

@@ -33,7 +33,7 @@ options()
 }
 
 # solve goes by its numbers, and has no simulated devices.
-workloads=$("$bench" sim --help | sed -n '1,/^options:/s/^  \([a-z]*\)  .*/\1/p' | grep -vx solve)
+workloads=$("$bench" run --help | sed -n '1,/^options:/s/^  \([a-z]*\)  .*/\1/p' | grep -vx solve)
 for file in bench/data/sim/*.json; do
     for workload in $workloads; do
         # shellcheck disable=SC2046 # words

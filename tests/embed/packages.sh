@@ -56,6 +56,10 @@ for name in $names; do
     grep -qx "share/doc/$name/copyright" ../packed
 done
 grep -q '^share/doc/libfilch-dev/examples/.*\.c$' ../packed
+for page in filch-tools:man1/filch-bench.1 filch-blas:man1/filch-run.1 libfilch-dev:man7/filch.7; do
+    [ "$(dpkg-deb --fsys-tarfile "${page%:*}"_*.deb | tar tf - | grep -cx "./usr/share/man/${page#*:}")" = 1 ] ||
+        { echo "${page%:*} lacks ${page#*:}" && exit 1; }
+done
 [ "$(field python3-filch Architecture)" = all ]
 if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
     for name in libfilch0 python3-filch; do
