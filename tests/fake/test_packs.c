@@ -170,8 +170,8 @@ static void kernels_go_out_together_and_in_order(void **state)
     uint64_t packs = fakecuda_count("cuGraphLaunch");
     put_many(1000);
     expect_order(MANY + 1000);
-    /* Of 100 at a time: two marks, and so few kernels that are left over. */
-    assert_true(fakecuda_count("cuLaunchKernel") - single <= 10 * 2 * 7);
+    /* Of 100 at a time: two marks, and so two kernels at most that are left over. */
+    assert_true(fakecuda_count("cuLaunchKernel") - single <= 10 * 2);
     assert_true(fakecuda_count("cuGraphLaunch") > packs);
     close_device();
 }

@@ -6,10 +6,10 @@
 #include "backend/cuda/queue/graph.h"
 #include "base/thread.h"
 
-/* Sizes of graphs: the small graph saves single launches where fewer kernels are held than the
- * large graph takes. */
-#define SIZES 2
-static const uint32_t sizes[SIZES] = {FL_CUDA_PACK, 8};
+/* Sizes of graphs: the small graphs save single launches where fewer kernels are held than the
+ * large graph takes. A graph of two kernels costs the host about as much as one single launch. */
+#define SIZES 6
+static const uint32_t sizes[SIZES] = {FL_CUDA_PACK, 32, 16, 8, 4, 2};
 
 /* Single launches costing about as much as making the graphs. */
 #define WORTH_LAUNCHES 256u

@@ -2,8 +2,8 @@
 /* Launch batching: short kernels of a lane are put on its stream together. A launch costs the host
  * 2.4 to 4 us. New parameters for a node of an instantiated graph cost 0.15 to 0.4 us, and
  * launching the graph costs 2 to 4 us for all nodes. A lane therefore holds up to FL_CUDA_PACK
- * short kernels back, and launches the kernels as one graph. The graph is a chain: the kernels of a
- * lane run in order anyway.
+ * short kernels back. A full batch is one graph, a smaller one a graph for each power of two in its
+ * size. A graph is a chain: the kernels of a lane run in order anyway.
  *
  * A graph submitted again tends to put the kernels of before on the nodes of before: parameters are
  * set where they differ from those that the node has.
@@ -22,7 +22,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/driver/api.h"
 
-#define FL_CUDA_PACK 32u
+#define FL_CUDA_PACK 64u
 
 typedef struct fl_cuda_pack fl_cuda_pack;
 
