@@ -397,8 +397,11 @@ filch_status filch_graph_repeat(filch_graph *graph, const filch_repeat_desc *rep
         return refuse(graph, FILCH_OUT_OF_MEMORY, "no memory for a repetition");
     }
     made = make(graph, desc, &full);
-    status = made != NULL ? make_first(made, &run)
-                          : refuse(graph, FILCH_OUT_OF_MEMORY, "no memory for a repetition");
+    if (made == NULL) {
+        unmake(core, NULL);
+        return refuse(graph, FILCH_OUT_OF_MEMORY, "no memory for a repetition");
+    }
+    status = make_first(made, &run);
     if (status != FILCH_OK) {
         unmake(core, made);
         return status;
