@@ -36,7 +36,8 @@ static size_t touches_of(const bench_sim_graph *graph, touch *touches)
     for (size_t i = 0; i < graph->count; i++)
         for (size_t k = graph->use_begin[i]; k < graph->use_begin[i + 1]; k++) {
             const bench_sim_use *use = &graph->uses[k];
-            if (use->mode != FILCH_SCRATCH)
+            /* Of blocks none: there may be gates between their readers and other tasks. */
+            if (use->mode != FILCH_SCRATCH && use->rows == 1 && use->cols == 1)
                 touches[count++] = (touch){use->handle, use->tile, (uint32_t)i, use->mode};
         }
     qsort(touches, count, sizeof *touches, by_tile);

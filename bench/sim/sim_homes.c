@@ -28,12 +28,24 @@ static void used_free(used *u)
     free(u->by);
 }
 
-static void note(used *u, const bench_sim_graph *graph, size_t task, uint32_t device)
+static void note_tiles(const bench_sim_record *record, const bench_sim_use *use, uint32_t *by,
+                       uint32_t device)
+{
+    uint32_t down = record->handles[use->handle].tiles_down;
+    for (uint32_t col = 0; col < use->cols; col++)
+        for (uint32_t row = 0; row < use->rows; row++) {
+            uint32_t *first = &by[use->tile + col * down + row];
+            *first = *first != 0 ? *first : device + 1;
+        }
+}
+
+static void note(used *u, const bench_sim_record *record, const bench_sim_graph *graph, size_t task,
+                 uint32_t device)
 {
     for (size_t k = graph->use_begin[task]; k < graph->use_begin[task + 1]; k++) {
         const bench_sim_use *use = &graph->uses[k];
-        if (use->mode != FILCH_SCRATCH && u->by[use->handle][use->tile] == 0)
-            u->by[use->handle][use->tile] = device + 1;
+        if (use->mode != FILCH_SCRATCH)
+            note_tiles(record, use, u->by[use->handle], device);
     }
 }
 
@@ -63,7 +75,7 @@ static bool graph_fill(const bench_sim_record *record, const bench_sim_job *job,
             continue;
         graph->homes[tile->first] = tile->device + 1;
         if (graph->use_begin)
-            note(u, graph, tile->first, tile->device);
+            note(u, record, graph, tile->first, tile->device);
     }
     for (size_t i = 0; fits && graph->use_begin && i < graph->count; i++)
         if (graph->homes[i] == 0)

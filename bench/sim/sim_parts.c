@@ -269,13 +269,40 @@ static filch_status successors_read(bench_sim_graph *graph, const json_t *lists,
     return FILCH_OK;
 }
 
-/* Handle, tile and mode of one access. */
-static filch_status use_read(const bench_sim_record *record, const json_t *list, size_t at,
+/* The mode of an access to a block has this added, and the block's tile rows and columns follow. */
+#define BLOCK_MODE 16
+
+/* The rows and columns of an access to a block, behind its mode. */
+static filch_status block_read(const bench_sim_record *record, const json_t *list, size_t at,
+                               bench_sim_use *use, const place *p)
+{
+    json_int_t rows = json_integer_value(json_array_get(list, at));
+    json_int_t cols = json_integer_value(json_array_get(list, at + 1));
+    if (use->mode > FILCH_READWRITE)
+        return wrong(p, "a task uses a block in a mode that only tiles have");
+    const bench_sim_handle *handle = &record->handles[use->handle];
+    uint32_t down = handle->tiles_down, across = handle->tiles / handle->tiles_down;
+    if (rows < 1 || rows > down - use->tile % down || cols < 1 || cols > across - use->tile / down)
+        return wrong(p, "a task uses a block that is not there");
+    use->rows = (uint32_t)rows;
+    use->cols = (uint32_t)cols;
+    return FILCH_OK;
+}
+
+/* Handle, tile and mode of the access whose numbers begin at *at, and a block's rows and columns.
+ */
+static filch_status use_read(const bench_sim_record *record, const json_t *list, size_t *at,
                              bench_sim_use *use, const place *p)
 {
-    json_int_t handle = json_integer_value(json_array_get(list, at));
-    json_int_t tile = json_integer_value(json_array_get(list, at + 1));
-    json_int_t mode = json_integer_value(json_array_get(list, at + 2));
+    json_int_t handle = json_integer_value(json_array_get(list, *at));
+    json_int_t tile = json_integer_value(json_array_get(list, *at + 1));
+    json_int_t mode = json_integer_value(json_array_get(list, *at + 2));
+    bool is_block = mode >= BLOCK_MODE;
+    size_t begin = *at;
+    mode -= is_block ? BLOCK_MODE : 0;
+    *at += is_block ? 5 : 3;
+    if (*at > json_array_size(list))
+        return wrong(p, "an access is not of three numbers, nor of a block's five");
     bool is_scratch = mode == FILCH_SCRATCH;
     if (!is_mode(mode, false))
         return wrong(p, "a task uses a handle in a mode that does not exist");
@@ -285,8 +312,10 @@ static filch_status use_read(const bench_sim_record *record, const json_t *list,
         return wrong(p, "a task uses a tile that is not there");
     *use = (bench_sim_use){.handle = is_scratch ? 0 : (uint32_t)handle,
                            .tile = (uint32_t)tile,
+                           .rows = 1,
+                           .cols = 1,
                            .mode = (filch_access_mode)mode};
-    return FILCH_OK;
+    return is_block ? block_read(record, list, begin + 3, use, p) : FILCH_OK;
 }
 
 /* An empty list: no task uses anything. */
@@ -305,10 +334,8 @@ static filch_status uses_read(const bench_sim_record *record, bench_sim_graph *g
     count = 0;
     json_array_foreach(lists, index, list)
     {
-        if (json_array_size(list) % 3 != 0)
-            return wrong(p, "an access is not of three numbers");
-        for (size_t at = 0; at < json_array_size(list); at += 3) {
-            filch_status status = use_read(record, list, at, &graph->uses[count++], p);
+        for (size_t at = 0; at < json_array_size(list);) {
+            filch_status status = use_read(record, list, &at, &graph->uses[count++], p);
             if (status != FILCH_OK)
                 return status;
         }

@@ -268,7 +268,9 @@ static uint32_t uses_of(const replay *r, const bench_sim_graph *graph, size_t ta
             accesses[count++] = (filch_access){.data = r->data[use->handle],
                                                .row = use->tile % down,
                                                .col = use->tile / down,
-                                               .mode = use->mode};
+                                               .mode = use->mode,
+                                               .rows = use->rows,
+                                               .cols = use->cols};
         }
     }
     return count;

@@ -431,6 +431,20 @@ contains
     access = filch_tile(data, FILCH_READWRITE, row, col)
   end function
 
+  ! An access in a mode to rows x cols tiles from the tile (row, col) on, which are one view. Without
+  ! rows or cols all tiles from there on.
+  pure function filch_block(data, mode, row, col, rows, cols) result(access)
+    type(filch_data_t), intent(in) :: data
+    integer(c_int), intent(in) :: mode
+    integer, intent(in), optional :: row, col, rows, cols
+    type(filch_access) :: access
+    access = filch_tile(data, mode, row, col)
+    access%rows = FILCH_TO_END
+    access%cols = FILCH_TO_END
+    if (present(rows)) access%rows = rows
+    if (present(cols)) access%cols = cols
+  end function
+
   ! Private memory of a call.
   pure function filch_scratch_of(bytes) result(access)
     integer(c_size_t), intent(in) :: bytes

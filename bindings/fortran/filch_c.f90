@@ -192,6 +192,7 @@ module filch_c
 
   integer(c_int64_t), parameter :: FILCH_MEMORY_FIT = -1_c_int64_t
   integer(c_int64_t), parameter :: FILCH_MEMORY_HALF = -2_c_int64_t
+  integer(c_int32_t), parameter :: FILCH_TO_END = -1_c_int32_t
   integer(c_int32_t), parameter :: FILCH_LINK_HOST = -1_c_int32_t
   integer(c_int), parameter :: FILCH_ANY_DEVICE = 0_c_int
   integer(c_int), parameter :: FILCH_KERNEL_MISFIT = -1_c_int
@@ -341,6 +342,8 @@ module filch_c
     integer(c_int) :: mode = 0
     integer(c_int32_t) :: reserved = 0
     integer(c_int64_t) :: bytes = 0
+    integer(c_int32_t) :: rows = 0
+    integer(c_int32_t) :: cols = 0
   end type
 
   type, bind(c) :: filch_submit_desc

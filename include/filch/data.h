@@ -368,14 +368,30 @@ typedef struct filch_tiling {
  */
 FILCH_API filch_status filch_data_tiles(const filch_data *data, filch_tiling *tiling);
 
-/** Access of a task to a tile. */
+/** Value of filch_access.rows and filch_access.cols: all tiles from the first one on. */
+#define FILCH_TO_END UINT32_MAX
+
+/**
+ * Access of a task to a tile, or to a block of tiles of one handle.
+ *
+ * A block is a rectangle of tiles: @p rows tile rows from @p row on, and @p cols tile columns from
+ * @p col on. A block of several tiles counts as one access, and is read, written, or both. The task
+ * sees the block as one view, as though the block were a single tile: on every device the view has
+ * one pointer and one leading dimension. Dependencies are still those of the single tiles.
+ * docs/concepts.md, "Blocks of tiles", tells what a block costs.
+ */
 typedef struct filch_access {
     filch_data *data;       /**< The handle; null for FILCH_SCRATCH. */
-    uint32_t row;           /**< Tile row. */
-    uint32_t col;           /**< Tile column. */
-    filch_access_mode mode; /**< How the task uses the tile. */
+    uint32_t row;           /**< Tile row; of a block: the first. */
+    uint32_t col;           /**< Tile column; of a block: the first. */
+    filch_access_mode mode; /**< How the task uses the tile, or every tile of the block. A block of
+                                 several tiles can neither commute nor reduce. */
     uint32_t reserved;      /**< 0. */
     uint64_t bytes;         /**< FILCH_SCRATCH: number of bytes, 1 to 64 * (2^32 - 1); else 0. */
+    uint32_t rows;          /**< Tile rows of the block; 0 means 1; FILCH_TO_END: all from row on.
+                                 0 for FILCH_SCRATCH. */
+    uint32_t cols;          /**< Tile columns of the block; 0 means 1; FILCH_TO_END: all from col
+                                 on. 0 for FILCH_SCRATCH. */
 } filch_access;
 
 /**
@@ -387,9 +403,9 @@ typedef struct filch_access {
  *     const filch_access tiles[] = {FILCH_R(A, i, k), FILCH_RW(A, i, j)};
  *     task.accesses = tiles;
  */
-#define FILCH_ACCESS(data, row, col, mode)                     \
-    {                                                          \
-        (data), (uint32_t)(row), (uint32_t)(col), (mode), 0, 0 \
+#define FILCH_ACCESS(data, row, col, mode)                           \
+    {                                                                \
+        (data), (uint32_t)(row), (uint32_t)(col), (mode), 0, 0, 0, 0 \
     }
 /** ::FILCH_ACCESS that reads. */
 #define FILCH_R(data, row, col) FILCH_ACCESS(data, row, col, FILCH_READ)
@@ -397,6 +413,15 @@ typedef struct filch_access {
 #define FILCH_W(data, row, col) FILCH_ACCESS(data, row, col, FILCH_WRITE)
 /** ::FILCH_ACCESS that reads and writes. */
 #define FILCH_RW(data, row, col) FILCH_ACCESS(data, row, col, FILCH_READWRITE)
+
+/** Initializer of a ::filch_access to a block of rows x cols tiles, beginning at tile (row, col).
+ */
+#define FILCH_BLOCK(data, row, col, rows, cols, mode)                                              \
+    {                                                                                              \
+        (data), (uint32_t)(row), (uint32_t)(col), (mode), 0, 0, (uint32_t)(rows), (uint32_t)(cols) \
+    }
+/** Initializer of a ::filch_access to all tiles of a handle. */
+#define FILCH_WHOLE(data, mode) FILCH_BLOCK(data, 0, 0, FILCH_TO_END, FILCH_TO_END, mode)
 
 #ifdef __cplusplus
 }

@@ -107,7 +107,7 @@ typedef struct filch_task_desc {
     const void *args;             /**< Arguments: arg_size bytes of the codelet; copied. Null where
                                        arg_size is 0. */
     const filch_access *accesses; /**< Array of access_count accesses; copied. */
-    uint32_t access_count;        /**< At most 255. */
+    uint32_t access_count;        /**< At most 255, each to a tile or a block of tiles. */
     int32_t priority;             /**< Greater values run sooner (FILCH_PRIORITIES_CALLER). */
     const char *label;            /**< Appears in errors in place of the codelet's name. Not copied:
                                        must live as long as the graph. May be null. */
@@ -159,20 +159,21 @@ FILCH_API filch_status filch_graph_create(filch_runtime *runtime, const filch_gr
  * @param desc  the task; copied, except for its label.
  * @param task  receives the task's name, for edges; may be null.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, missing or superfluous arguments, too many
- *         accesses, a tile outside its handle, a tile accessed twice unless with reads only, a bad
- *         mode or affinity, a grain without items, reserved is not 0); FILCH_WRONG_RUNTIME (codelet
- *         or handle); FILCH_NO_DEVICE (no device can run the codelet; or the task reduces, and a
- *         device able to run the codelet has no implementation of the handle's neutral element);
- *         FILCH_NO_DEVICE_MEMORY (no device able to run the codelet, or to combine the partial
- *         results, has capacity for the data used at once); FILCH_WRONG_STATE (the task reduces to
- *         a handle without filch_data_reduction(), or names either a partition or its parent while
- *         the graph uses the alternative; a closed graph sealed or submitted already; an open graph
- *         not yet submitted, closed or cancelled); FILCH_BUSY (an open graph, and the host has
- *         acquired a handle new to the graph); FILCH_DEADLOCK (an open graph, whose job would wait
- *         in a circle, see above); FILCH_OVERFLOW (more than 2^32 - 2 tasks, in an open graph over
- *         its whole life; items or grain of 2^63 or more); FILCH_OUT_OF_MEMORY;
- *         FILCH_INVALID_HANDLE (graph, codelet or data); FILCH_FORKED. On failure no task is added.
- *         After FILCH_OUT_OF_MEMORY a handle may count as used by the graph.
+ *         accesses, a tile or block outside its handle, a tile accessed twice unless with reads
+ *         only, a block that commutes or reduces, a bad mode or affinity, a grain without items,
+ *         reserved is not 0); FILCH_WRONG_RUNTIME (codelet or handle); FILCH_NO_DEVICE (no device
+ *         can run the codelet; or the task reduces, and a device able to run the codelet has no
+ *         implementation of the handle's neutral element); FILCH_NO_DEVICE_MEMORY (no device able
+ *         to run the codelet, or to combine the partial results, has capacity for the data used at
+ *         once); FILCH_WRONG_STATE (the task reduces to a handle without filch_data_reduction(), or
+ *         names either a partition or its parent while the graph uses the alternative; a closed
+ *         graph sealed or submitted already; an open graph not yet submitted, closed or cancelled);
+ *         FILCH_BUSY (an open graph, and the host has acquired a handle new to the graph);
+ *         FILCH_DEADLOCK (an open graph, whose job would wait in a circle, see above);
+ *         FILCH_OVERFLOW (more than 2^32 - 2 tasks, in an open graph over its whole life; items or
+ *         grain of 2^63 or more); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE (graph, codelet or
+ *         data); FILCH_FORKED. On failure no task is added. After FILCH_OUT_OF_MEMORY a handle may
+ *         count as used by the graph.
  *
  * Thread safety: any thread. Blocking: a short lock admits one caller a graph at a time;
  * dependencies follow the order of admission. Since 0.1.

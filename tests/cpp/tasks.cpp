@@ -107,6 +107,27 @@ void test_parameters(filch::runtime &runtime)
         filch::read(x.tiles(1, 2, 1, 2)));
     h.run();
     CHECK(results[1] == 6 + 10);
+    /* Blocks that are one view each, of a lambda and of a codelet. */
+    filch::graph one = runtime.graph();
+    one.add(
+        "block",
+        [](filch::view<const double> all, filch::view<const double> lower, filch::view<float> out) {
+            CHECK(all.rows == 4 && all.cols == 3 && lower.rows == 2 && lower.row == 2);
+            out[2] = static_cast<float>(all(3, 2) + lower(0, 0));
+        },
+        filch::read(x.block()), filch::read(x.block(1, 2, 0, 2)), filch::write(y.block()));
+    one.run();
+    CHECK(results[2] == 11 + 2);
+    const filch::error nothing = thrown_by(FILCH_INVALID_ARGUMENT, [&] {
+        g.add(
+            "none", [](filch::view<const double>) {}, filch::read(x.block(1, 1)));
+    });
+    CHECK(contains(nothing.what(), "access 0: a block without tiles"));
+    const filch::error outside = thrown_by(FILCH_INVALID_ARGUMENT, [&] {
+        g.add(
+            "out", [](filch::view<const double>) {}, filch::read(x.block(0, 3)));
+    });
+    CHECK(contains(outside.what(), "block of 3 x 1 tiles"));
     thrown_by(FILCH_INVALID_ARGUMENT, [&] {
         g.add(
             "many", [](filch::view<double>) {}, filch::readwrite(x)); /* has four tiles */

@@ -109,7 +109,7 @@ static void bump_tiles(matrix *p, filch_codelet *bumps, uint32_t devices)
     assert_ok(filch_graph_create(runtime, NULL, &graph));
     for (uint32_t row = 0; row < tiling.rows; row++)
         for (uint32_t col = 0; col < tiling.cols; col++) {
-            const filch_access access = {p->data, row, col, FILCH_READWRITE, 0, 0};
+            const filch_access access = FILCH_RW(p->data, row, col);
             filch_task_desc desc = FILCH_TASK_DESC_INIT;
             desc.codelet = bumps;
             desc.accesses = &access;

@@ -222,6 +222,16 @@ contains
         call require(a(i, j) == by, 'the tiles of a part')
       end do
     end do
+    call graph%destroy()
+    call graph%create(runtime)
+    by = 1000
+    call graph%add(code, [filch_block(data, FILCH_READWRITE)], args=c_loc(by))
+    call graph%add(code, [filch_block(data, FILCH_READWRITE, 2, 2, rows=1, cols=2)], args=c_loc(by))
+    call graph%run()
+    call require(a(2, 3) == 1022 .and. a(5, 5) == 2044 .and. a(7, 7) == 2046 .and. &
+                 a(8, 7) == 1066 .and. a(1, 3) == 0 .and. a(9, 7) == 0, 'blocks of tiles')
+    call graph%add(code, [filch_block(data, FILCH_READ, 2, 1, rows=3)], args=c_loc(by), error=error)
+    call expect(error, FILCH_INVALID_ARGUMENT, 'block of 3 x')
     access = filch_tile(data, FILCH_COMMUTE, 2, 3)
     call require(access%row == 1 .and. access%col == 2, 'tiles count from 1')
     call code%create(runtime, 'misuse', misuse)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random graphs over shared handles, managed or not, on GPUs and host cores, against the tasks in
- * the order of submission, one by one: the same bytes after each round, in padding too. Graphs are
- * submitted again, several at once, or are open ones. In some rounds tasks fail, or jobs are
- * cancelled: then every task is accounted for, and the rounds that follow are as ever. */
+/* Random graphs over shared handles, by tile and by block, managed or not, on GPUs and host cores,
+ * against the tasks in the order of submission, one by one: the same bytes after each round, in
+ * padding too. Graphs are submitted again, several at once, or are open ones. In some rounds tasks
+ * fail, or jobs are cancelled: then every task is accounted for, and the rounds that follow are as
+ * ever. */
 #include "steps.h"
 
 #include <stdio.h>
@@ -64,26 +65,39 @@ static uint64_t tiles(uint64_t extent, uint64_t tile)
     return (extent + tile - 1) / tile;
 }
 
-static void choose_tile(gpu_world *world, const buffer *buffers, uint32_t count, task *t,
-                        uint32_t at, filch_access_mode mode)
+/* A tile, or a block of them. */
+static void choose_tiles(gpu_world *world, const buffer *buffers, uint32_t count, task *t,
+                         uint32_t at, filch_access_mode mode)
 {
     uint32_t handle = fl_random_below(&world->random, count);
     const buffer *b = &buffers[handle];
+    uint64_t down = tiles(b->rows, b->tile_rows), across = tiles(b->cols, b->tile_cols);
+    filch_access access = {.data = b->data,
+                           .row = (uint32_t)gpu_between(world, 0, down - 1),
+                           .col = (uint32_t)gpu_between(world, 0, across - 1),
+                           .mode = mode,
+                           .rows = 1,
+                           .cols = 1};
+    if (gpu_chance(world, 25)) {
+        access.rows = (uint32_t)gpu_between(world, 1, down - access.row);
+        access.cols = (uint32_t)gpu_between(world, 1, across - access.col);
+    } else if (gpu_chance(world, 10)) {
+        access = (filch_access)FILCH_WHOLE(b->data, mode);
+        access.rows = (uint32_t)down;
+        access.cols = (uint32_t)across;
+    }
     t->handles[at] = handle;
-    t->accesses[at] =
-        (filch_access){.data = b->data,
-                       .row = (uint32_t)gpu_between(world, 0, tiles(b->rows, b->tile_rows) - 1),
-                       .col = (uint32_t)gpu_between(world, 0, tiles(b->cols, b->tile_cols) - 1),
-                       .mode = mode};
+    t->accesses[at] = access;
 }
 
-static bool is_same_tile(const task *t, uint32_t a, uint32_t b)
+static bool have_common_tile(const task *t, uint32_t a, uint32_t b)
 {
-    return t->handles[a] == t->handles[b] && t->accesses[a].row == t->accesses[b].row &&
-           t->accesses[a].col == t->accesses[b].col;
+    const filch_access *x = &t->accesses[a], *y = &t->accesses[b];
+    return t->handles[a] == t->handles[b] && x->row < y->row + y->rows &&
+           y->row < x->row + x->rows && x->col < y->col + y->cols && y->col < x->col + x->cols;
 }
 
-/* A task writes a tile that it does not read otherwise. */
+/* A task writes tiles that it does not read otherwise. */
 static void make_task(gpu_world *world, const buffer *buffers, uint32_t count, task *t)
 {
     uint32_t wanted = fl_random_below(&world->random, STEP_MOST_READS + 1);
@@ -92,11 +106,11 @@ static void make_task(gpu_world *world, const buffer *buffers, uint32_t count, t
     t->args.keeps = gpu_chance(world, 60);
     t->args.fails = gpu_chance(world, 4);
     t->reads = 0;
-    choose_tile(world, buffers, count, &draft, STEP_MOST_READS,
-                t->args.keeps ? FILCH_READWRITE : FILCH_WRITE);
+    choose_tiles(world, buffers, count, &draft, STEP_MOST_READS,
+                 t->args.keeps ? FILCH_READWRITE : FILCH_WRITE);
     for (uint32_t r = 0; r < wanted; r++) {
-        choose_tile(world, buffers, count, &draft, r, FILCH_READ);
-        if (is_same_tile(&draft, r, STEP_MOST_READS))
+        choose_tiles(world, buffers, count, &draft, r, FILCH_READ);
+        if (have_common_tile(&draft, r, STEP_MOST_READS))
             continue;
         t->handles[t->reads] = draft.handles[r];
         t->accesses[t->reads++] = draft.accesses[r];
@@ -165,12 +179,14 @@ static void run_on_shadow(const buffer *buffers, const plan *p)
         filch_view views[STEP_MOST_READS + 1];
         for (uint32_t a = 0; a <= t->reads; a++) {
             const buffer *b = &buffers[t->handles[a]];
-            uint64_t row = t->accesses[a].row * b->tile_rows;
-            uint64_t col = t->accesses[a].col * b->tile_cols;
+            const filch_access *access = &t->accesses[a];
+            uint64_t row = access->row * b->tile_rows, col = access->col * b->tile_cols;
             uint64_t rows = b->rows - row, cols = b->cols - col;
+            uint64_t most_rows = access->rows * b->tile_rows,
+                     most_cols = access->cols * b->tile_cols;
             views[a] = (filch_view){.ptr = b->shadow + row + col * b->ld,
-                                    .rows = rows < b->tile_rows ? rows : b->tile_rows,
-                                    .cols = cols < b->tile_cols ? cols : b->tile_cols,
+                                    .rows = rows < most_rows ? rows : most_rows,
+                                    .cols = cols < most_cols ? cols : most_cols,
                                     .ld = b->ld,
                                     .row = row,
                                     .col = col};

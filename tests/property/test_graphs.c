@@ -34,7 +34,7 @@ typedef struct buffer {
 } buffer;
 
 typedef struct plan_access {
-    uint32_t handle, row, col;
+    uint32_t handle, row, col, rows, cols; /* rows x cols tiles */
     filch_access_mode mode;
     uint64_t bytes; /* scratch */
 } plan_access;
@@ -87,8 +87,9 @@ static block block_of(const buffer *b, const plan_access *access, uint64_t *base
 {
     uint64_t row = access->row * b->tile_rows, col = access->col * b->tile_cols;
     block made = {base + col * b->ld + row, b->rows - row, b->cols - col, b->ld};
-    made.rows = made.rows < b->tile_rows ? made.rows : b->tile_rows;
-    made.cols = made.cols < b->tile_cols ? made.cols : b->tile_cols;
+    uint64_t rows = access->rows * b->tile_rows, cols = access->cols * b->tile_cols;
+    made.rows = made.rows < rows ? made.rows : rows;
+    made.cols = made.cols < cols ? made.cols : cols;
     return made;
 }
 
@@ -321,10 +322,30 @@ static void make_buffer(trial *t, buffer *b, fl_random *random)
     property_ok(filch_data_reduction(b->data, t->zero, t->add));
 }
 
+/* Whether the two have a tile in common. */
 static bool is_same_tile(const plan_access *a, const plan_access *b)
 {
     return a->mode != FILCH_SCRATCH && b->mode != FILCH_SCRATCH && a->handle == b->handle &&
-           a->row == b->row && a->col == b->col;
+           a->row < b->row + b->rows && b->row < a->row + a->rows && a->col < b->col + b->cols &&
+           b->col < a->col + a->cols;
+}
+
+/* Makes some accesses blocks of several tiles, mostly large ones: only readers of these share
+ * their edges. */
+static void make_block(const buffer *b, plan_access *made, fl_random *random)
+{
+    made->rows = made->cols = 1;
+    if (made->mode == FILCH_SCRATCH || adds(made) || !property_chance(random, 30)) {
+        return;
+    }
+    if (property_chance(random, 50)) {
+        made->row = made->col = 0;
+        made->rows = b->down;
+        made->cols = b->across;
+    } else {
+        made->rows = 1 + fl_random_below(random, b->down - made->row);
+        made->cols = 1 + fl_random_below(random, b->across - made->col);
+    }
 }
 
 static void add_access(plan_task *task, fl_random *random)
@@ -340,6 +361,7 @@ static void add_access(plan_task *task, fl_random *random)
     made->row = fl_random_below(random, t->buffers[made->handle].down);
     made->col = fl_random_below(random, t->buffers[made->handle].across);
     made->bytes = made->mode == FILCH_SCRATCH ? 1 + fl_random_below(random, 300) : 0;
+    make_block(&t->buffers[made->handle], made, random);
     for (uint32_t i = 0; i < task->access_count; ++i) {
         if (is_same_tile(made, &task->accesses[i])) {
             return; /* one tile twice with a write is refused */
@@ -408,7 +430,13 @@ static filch_status submit_task(plan *p, plan_task *task, fl_random *random)
         accesses[i] = (filch_access){.row = from->row, .col = from->col, .mode = from->mode};
         accesses[i].bytes = from->bytes;
         if (from->mode != FILCH_SCRATCH) {
-            accesses[i].data = p->trial->buffers[from->handle].data;
+            const buffer *b = &p->trial->buffers[from->handle];
+            bool to_end = property_chance(random, 50);
+            accesses[i].data = b->data;
+            accesses[i].rows =
+                to_end && from->row + from->rows == b->down ? FILCH_TO_END : from->rows;
+            accesses[i].cols =
+                to_end && from->col + from->cols == b->across ? FILCH_TO_END : from->cols;
         } else {
             accesses[i].row = accesses[i].col = 0;
         }

@@ -58,6 +58,17 @@ class Layouts(check.Case):
             for got, expected in zip(seen, (matrix[2:6, :4], matrix[2:], matrix[6:], matrix)):
                 np.testing.assert_array_equal(got, expected)
 
+    def test_whole(self):
+        """More tiles than a task has accesses, as one access."""
+        x = np.arange(300.0)
+        data = self.runtime.data(x, 1)
+        self.run_one(lambda x: np.multiply(x, 2, out=x), filch.readwrite(data))
+        self.assertEqual(x.tolist(), [2.0 * i for i in range(300)])
+        with self.assertRaisesRegex(ValueError, "300 accesses"):
+            self.run_one(print, filch.commute(data))
+        with self.assertRaisesRegex(ValueError, "not as a block"):
+            filch.commute(data.block())
+
     def test_cuts(self):
         x = np.zeros(10)
         data = self.runtime.data(x, [1, 2, 7])
@@ -169,7 +180,7 @@ class Refusals(check.Case):
         self.refuse(ValueError, "before is -1", lambda: filch.read(x).halo(-1, 1))
         self.refuse(ValueError, "no bytes", lambda: filch.scratch(0))
         wide = self.runtime.data(np.zeros(300), 1)
-        self.refuse(ValueError, "300 tiles", lambda: graph.add(print, filch.read(wide)))
+        self.refuse(ValueError, "300 acc", lambda: graph.add(print, filch.commute(wide)))
         with self.refuses("INVALID_ARGUMENT"):  # a tile accessed twice
             graph.add(print, filch.read(x[0]), filch.write(x[0]))
 

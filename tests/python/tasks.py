@@ -81,6 +81,20 @@ class Tasks(check.Case):
         for each in kept:       # filch's memory is gone: these are copies
             each += 1
 
+    def test_kernel_blocks(self):
+        matrix = np.arange(42.0).reshape(7, 6)
+        cut = self.runtime.data(matrix, (2, 4))
+        graph = self.runtime.graph()
+        double = self.runtime.kernel("scale", library.scale, args=ctypes.c_double, dtypes=["f8"])
+        graph.add(double, filch.readwrite(cut.block()), args=2.0)
+        graph.add(double, filch.readwrite(cut[1:3, 1].block()), args=10.0)
+        with self.assertRaisesRegex(TypeError, "has 1 accesses, not 8"):
+            graph.add(double, filch.readwrite(cut), args=2.0)
+        graph.run()
+        expected = 2 * np.arange(42.0).reshape(7, 6)
+        expected[2:6, 4:] *= 10
+        np.testing.assert_array_equal(matrix, expected)
+
     def test_divisible(self):
         x = np.zeros(1000)
         data = self.runtime.data(x)

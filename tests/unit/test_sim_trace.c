@@ -375,6 +375,13 @@ static void test_wrong_uses(void **state)
     wrong_parts("\"graphs\":[{\"graph\":1,\"successors\":[]}]", "has no task 0");
     wrong_parts(GRAPH(",\"accesses\":[[0,0,1],[]]"), "one a task");
     wrong_parts(GRAPH(",\"accesses\":[[0,0]]"), "not of three numbers");
+    wrong_parts(GRAPH(",\"accesses\":[[0,0,17]]"), "nor of a block's five");
+    wrong_parts(GRAPH(",\"accesses\":[[0,0,17,1]]"), "nor of a block's five");
+    wrong_parts(GRAPH(",\"accesses\":[[0,2,17,3,1]]"), "a block that is not there");
+    wrong_parts(GRAPH(",\"accesses\":[[0,0,17,0,1]]"), "a block that is not there");
+    wrong_parts(GRAPH(",\"accesses\":[[0,0,17,1,2]]"), "a block that is not there");
+    wrong_parts(GRAPH(",\"accesses\":[[0,0,23,2,1]]"), "in a mode that only tiles have");
+    wrong_parts(GRAPH(",\"accesses\":[[0,0,33,2,1]]"), "a mode that does not exist");
     wrong_parts(GRAPH(",\"accesses\":[[0,\"0\",1]]"), "one a task");
     wrong_parts(GRAPH(",\"accesses\":[[1,0,1]]"), "a handle that is not there");
     wrong_parts(GRAPH(",\"accesses\":[[-1,0,1]]"), "a handle that is not there");
@@ -407,9 +414,14 @@ static void test_wrong_uses(void **state)
     read_text(PARTS("\"graphs\":[{\"graph\":1,\"successors\":[[]]}]"), &record);
     assert_null(record.graphs[0].use_begin);
     bench_sim_record_free(&record);
-    read_text(PARTS(GRAPH(",\"accesses\":[[0,3,2,0,9,4]],\"priorities\":[-2]")), &record);
-    assert_int_equal(record.graphs[0].use_begin[1], 2);
+    read_text(PARTS(GRAPH(",\"accesses\":[[0,3,2,0,9,4,0,1,17,3,1]],\"priorities\":[-2]")),
+              &record);
+    assert_int_equal(record.graphs[0].use_begin[1], 3);
+    assert_int_equal(record.graphs[0].uses[0].rows, 1);
     assert_int_equal(record.graphs[0].uses[1].mode, FILCH_SCRATCH);
+    assert_int_equal(record.graphs[0].uses[2].mode, FILCH_READ);
+    assert_int_equal(record.graphs[0].uses[2].rows, 3);
+    assert_int_equal(record.graphs[0].uses[2].cols, 1);
     assert_int_equal(record.graphs[0].priorities[0], -2);
     bench_sim_record_free(&record);
 }

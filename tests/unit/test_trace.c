@@ -413,8 +413,8 @@ static void run_batch(filch_runtime *runtime, const filch_batch_desc *desc)
     assert_ok(filch_job_release(job));
 }
 
-#define GRAPH_OF_TWO                                                                   \
-    "[{\"graph\":1,\"successors\":[[],[]],\"accesses\":[[0,2,1,1,1,3,0,3,4],[0,2,1]]," \
+#define GRAPH_OF_TWO                                                                        \
+    "[{\"graph\":1,\"successors\":[[],[]],\"accesses\":[[0,2,1,1,1,3,0,3,4],[0,1,17,2,1]]," \
     "\"priorities\":[-3,4],\"homes\":[1,1]}]"
 
 static void it_tells_what_tasks_and_batches_use(void **state)
@@ -446,6 +446,7 @@ static void it_tells_what_tasks_and_batches_use(void **state)
     task.access_count = 3;
     task.priority = -3;
     assert_ok(filch_graph_add(graph, &task, NULL));
+    task.accesses = (filch_access[]){FILCH_BLOCK(x, 1, 0, FILCH_TO_END, 1, FILCH_READ)};
     task.access_count = 1;
     task.priority = 4;
     assert_ok(filch_graph_add(graph, &task, NULL));

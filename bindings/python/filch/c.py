@@ -187,6 +187,7 @@ FILCH_SPEED_MEASURED = 2
 
 FILCH_MEMORY_FIT = 18446744073709551615
 FILCH_MEMORY_HALF = 18446744073709551614
+FILCH_TO_END = 4294967295
 FILCH_LINK_HOST = 4294967295
 FILCH_ANY_DEVICE = 0
 FILCH_KERNEL_MISFIT = -1
@@ -458,6 +459,8 @@ class filch_access(_c.Structure):
         ("mode", _c.c_int),
         ("reserved", _c.c_uint32),
         ("bytes", _c.c_uint64),
+        ("rows", _c.c_uint32),
+        ("cols", _c.c_uint32),
     ]
 
 

@@ -143,6 +143,10 @@ class Data:
             ranges.append(chosen)
         return Tiles(self._state, *ranges)
 
+    def block(self):
+        """All tiles as one access and one view of a Kernel, in the place of one a tile."""
+        return self[:].block()
+
     def acquire(self, mode="r", tiles=None, seconds=None):
         """Lets the host touch the tiles, behind the jobs so far; a context manager.
 
@@ -166,8 +170,12 @@ class Data:
 class Tiles:
     """A block of tiles of a handle."""
 
-    def __init__(self, data, rows, cols):
-        self.data, self.rows, self.cols = data, rows, cols
+    def __init__(self, data, rows, cols, is_block=False):
+        self.data, self.rows, self.cols, self.is_block = data, rows, cols, is_block
+
+    def block(self):
+        """The tiles as one access and one view of a Kernel, in the place of one a tile."""
+        return Tiles(self.data, self.rows, self.cols, True)
 
 
 class Access:
@@ -185,6 +193,8 @@ class Access:
                                               map=c.FILCH_MAP_AFFINE, scale=1)
         if mode != c.FILCH_READ and not self.data.is_writable:
             raise ValueError("the array is read-only, and can only be read")
+        if self.tiles.is_block and mode not in MODES.values():
+            raise ValueError("tiles commute and are reduced to one by one, not as a block")
 
     def _mapped(self, **members):
         if self.items is None:
@@ -213,9 +223,10 @@ class Access:
         """In a batch: every chunk sees the whole."""
         return self._mapped(map=c.FILCH_MAP_WHOLE, offset=0, **{"before": 0, "after": 0})
 
-    def view(self):
-        """The view of a task."""
-        return TileView(self.data, self.mode, self.tiles.rows, self.tiles.cols)
+    def view(self, is_block):
+        """The view of a task. is_block: the tiles are one access where their mode allows it."""
+        is_block = self.tiles.is_block or (is_block and self.mode in MODES.values())
+        return TileView(self.data, self.mode, self.tiles.rows, self.tiles.cols, is_block)
 
     def item_view(self):
         """The view of a batch."""

@@ -38,23 +38,32 @@ class GraphState(State):
         self.data = set()
 
 
-def accesses_of(name, arguments):
-    """Accesses for the interface of C, the views, and the DataStates, of a task's arguments."""
+def _access(data, view, row, col):
+    rows, cols = (len(view.rows), len(view.cols)) if view.is_block else (1, 1)
+    if data.is_transposed:
+        row, col, rows, cols = col, row, cols, rows
+    return c.filch_access(data=data.handle, row=row, col=col, mode=view.mode, rows=rows, cols=cols)
+
+
+def accesses_of(name, arguments, is_block):
+    """Accesses for the interface of C, the views, and the DataStates, of a task's arguments.
+
+    is_block: a block of tiles is one access.
+    """
     made, views, data = [], [], []
     for position, each in enumerate(arguments):
         if isinstance(each, Access):
-            views.append((position, len(made), each.view()))
+            view = each.view(is_block)
+            views.append((position, len(made), view))
             data.append(each.data)
-            across = each.data.is_transposed
-            made += [(each.data.handle, col if across else row, row if across else col, each.mode)
-                     for row, col in views[-1][2].tiles()]
+            made += [_access(each.data, view, row, col) for row, col in view.tiles()]
         elif isinstance(each, Scratch):
-            made.append((None, 0, 0, c.FILCH_SCRATCH, 0, each.bytes))
+            made.append(c.filch_access(mode=c.FILCH_SCRATCH, bytes=each.bytes))
         elif isinstance(each, (Data, Tiles)):
             raise TypeError(f"argument {position} of '{name}' is data without an access: "
                             "read(), write(), readwrite()")
     if len(made) > 255:
-        raise ValueError(f"'{name}' uses {len(made)} tiles; 255 are possible")
+        raise ValueError(f"'{name}' has {len(made)} accesses; 255 are possible")
     return (c.filch_access * len(made))(*made), views, data
 
 
@@ -123,7 +132,7 @@ class Graph:
         for position, each in enumerate(arguments):
             if not isinstance(each, (Access, Scratch, Data, Tiles)):
                 raise TypeError(f"argument {position} of the kernel '{kernel.name}' is no access")
-        accesses, views, data = accesses_of(kernel.name, arguments)
+        accesses, views, data = accesses_of(kernel.name, arguments, False)
         dtypes = [None] * len(accesses)
         for _, first, view in views:
             for k in range(len(view.tiles())):
@@ -140,7 +149,7 @@ class Graph:
         name = name or getattr(function, "__name__", type(function).__name__)
         if any(isinstance(each, Scratch) for each in arguments):
             raise TypeError("scratch() is for kernels; a Python function uses numpy.empty()")
-        accesses, views, data = accesses_of(name, arguments)
+        accesses, views, data = accesses_of(name, arguments, True)
         state = self._state
         state.data.update(data)
         call = Call(function, arguments, views, state.run, state.calls,

@@ -36,10 +36,14 @@ class _View:
 
 
 class TileView(_View):
-    """View of a block of tiles: the same array in every call."""
+    """View of a block of tiles: the same array in every call.
 
-    def __init__(self, data, mode, rows, cols):
+    is_block: the block is one access, and not one a tile.
+    """
+
+    def __init__(self, data, mode, rows, cols, is_block=False):
         super().__init__(data, mode)
+        self.is_block = is_block
         self.rows, self.cols = rows, cols          # ranges of tiles, of NumPy's axes
         row_cuts, col_cuts = data.cuts
         self.box = (row_cuts[rows.start], row_cuts[rows.stop],
@@ -54,7 +58,12 @@ class TileView(_View):
                 self.ready.flags.writeable = False
 
     def tiles(self):
-        """Rows and columns of the tiles, of NumPy's axes, in the order of the accesses."""
+        """Rows and columns of the tiles, of NumPy's axes, in the order of the accesses.
+
+        Of a block the first, as it is one access.
+        """
+        if self.is_block:
+            return [(self.rows.start, self.cols.start)]
         return [(row, col) for col in self.cols for row in self.rows]
 
     def array(self, views, first):

@@ -8,6 +8,8 @@
  * | --- | --- |
  * | read(tile) | view<const T> |
  * | write(tile), readwrite(tile), commute(tile), reduce(tile) | view<T> |
+ * | read(block) | view<const T> |
+ * | write(block), readwrite(block) | view<T> |
  * | read(tiles) | views<const T> |
  * | write(tiles), readwrite(tiles), commute(tiles), reduce(tiles) | views<T> |
  * | scratch<T>(count) | view<T> |
@@ -35,6 +37,11 @@ template <filch_access_mode Mode> struct tile_access {
 /** Access of a task to every tile of a block. */
 template <filch_access_mode Mode> struct block_access {
     filch::tiles at; /**< The tiles. */
+};
+
+/** Access of a task to a block that the task sees as one view. */
+template <filch_access_mode Mode> struct joined_access {
+    filch::block of; /**< The block. */
 };
 
 /** Private memory of a call. */
@@ -180,6 +187,11 @@ inline block_access<FILCH_READ> read(const tiles &at) noexcept
 {
     return {at};
 }
+/** Reads a block as one view. @param of the block. @return the access. */
+inline joined_access<FILCH_READ> read(const block &of) noexcept
+{
+    return {of};
+}
 /** Reads in a batch. @param of the handle. @return the access. */
 inline item_access<FILCH_READ> read(const data &of) noexcept
 {
@@ -201,6 +213,11 @@ inline block_access<FILCH_WRITE> write(const tiles &at) noexcept
 {
     return {at};
 }
+/** Overwrites a block as one view. @param of the block. @return the access. */
+inline joined_access<FILCH_WRITE> write(const block &of) noexcept
+{
+    return {of};
+}
 /** Overwrites in a batch. @param of the handle. @return the access. */
 inline item_access<FILCH_WRITE> write(const data &of) noexcept
 {
@@ -221,6 +238,11 @@ inline tile_access<FILCH_READWRITE> readwrite(const tile &at) noexcept
 inline block_access<FILCH_READWRITE> readwrite(const tiles &at) noexcept
 {
     return {at};
+}
+/** Reads and writes a block as one view. @param of the block. @return the access. */
+inline joined_access<FILCH_READWRITE> readwrite(const block &of) noexcept
+{
+    return {of};
 }
 /** Reads and writes in a batch. @param of the handle. @return the access. */
 inline item_access<FILCH_READWRITE> readwrite(const data &of) noexcept
@@ -297,6 +319,10 @@ template <filch_access_mode Mode> struct access_traits<block_access<Mode>> {
     static constexpr bool is_access = true, is_block = true, is_items = false;
     static constexpr bool is_written = Mode != FILCH_READ;
 };
+template <filch_access_mode Mode> struct access_traits<joined_access<Mode>> {
+    static constexpr bool is_access = true, is_block = false, is_items = false;
+    static constexpr bool is_written = Mode != FILCH_READ;
+};
 template <class T> struct access_traits<scratch_access<T>> {
     static constexpr bool is_access = true, is_block = false, is_items = false;
     static constexpr bool is_written = true;
@@ -345,6 +371,17 @@ class access_list
         }
     }
 
+    template <filch_access_mode Mode>
+    void add(const joined_access<Mode> &access, std::uint64_t element, int parameter)
+    {
+        const tiles &at = access.of.at;
+        require(at.element, element, at.is_const && Mode != FILCH_READ, parameter);
+        if (at.row0 >= at.row1 || at.col0 >= at.col1) {
+            fail(parameter, "a block without tiles");
+        }
+        append(at.data, at.row0, at.col0, Mode, 0, at.row1 - at.row0, at.col1 - at.col0);
+    }
+
     template <class T> void add(const scratch_access<T> &access, std::uint64_t, int)
     {
         append(nullptr, 0, 0, FILCH_SCRATCH, access.count * sizeof(T));
@@ -389,12 +426,12 @@ class access_list
     }
 
     void append(filch_data *data, std::uint32_t row, std::uint32_t col, filch_access_mode mode,
-                std::uint64_t bytes)
+                std::uint64_t bytes, std::uint32_t rows = 0, std::uint32_t cols = 0)
     {
         if (count_ == limit) {
             refuse("filch::access", "'" + std::string(name_) + "' has more than 255 accesses");
         }
-        list_[count_++] = {data, row, col, mode, 0, bytes};
+        list_[count_++] = {data, row, col, mode, 0, bytes, rows, cols};
     }
 
     const char *name_;

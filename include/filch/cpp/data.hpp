@@ -203,6 +203,14 @@ struct tiles {
     bool is_const;         /**< The handle can only be read. */
 };
 
+/**
+ * Block of a handle's tiles that a task sees as one view, for filch::read(), filch::write() and
+ * filch::readwrite(). Valid as long as the handle.
+ */
+struct block {
+    filch::tiles at; /**< The tiles. */
+};
+
 namespace detail
 {
 
@@ -382,6 +390,28 @@ class data
                        std::uint32_t col1 = 1) const noexcept
     {
         return {handle(), element(), row0, row1, col0, col1, is_const()};
+    }
+
+    /** @return all tiles, as one view. */
+    filch::block block() const noexcept
+    {
+        return {tiles()};
+    }
+
+    /**
+     * Names a block of tiles that a task sees as one view.
+     *
+     * @param row0 first row of tiles.
+     * @param row1 one past the last row of tiles.
+     * @param col0 first column of tiles.
+     * @param col1 one past the last column of tiles.
+     * @return the block; the call that uses the block finds indices that are too large, and refuses
+     *         a block without tiles.
+     */
+    filch::block block(std::uint32_t row0, std::uint32_t row1, std::uint32_t col0 = 0,
+                       std::uint32_t col1 = 1) const noexcept
+    {
+        return {tiles(row0, row1, col0, col1)};
     }
 
     /** @return number of rows of tiles. */

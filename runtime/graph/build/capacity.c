@@ -7,6 +7,7 @@
 #include "graph/build/graph.h"
 #include "graph/scheduler.h"
 #include "memory/alloc/node.h"
+#include "memory/tiles/tiles.h"
 
 /* Returns the capacity of a device. UINT64_MAX: the device has no separate memory, or only
  * simulates. */
@@ -48,24 +49,20 @@ static bool is_named_before(const filch_task_desc *desc, uint32_t i)
 {
     for (uint32_t k = 0; k < i; ++k) {
         const filch_access *a = &desc->accesses[k], *b = &desc->accesses[i];
-        if (a->data == b->data && a->row == b->row && a->col == b->col) {
+        if (a->mode != FILCH_SCRATCH && a->data == b->data &&
+            fl_rect_is_same(fl_access_rect(a), fl_access_rect(b))) {
             return true;
         }
     }
     return false;
 }
 
-static uint64_t tile_bytes(const filch_data *data, uint32_t tile)
+/* Returns the bytes that tiles take in a memory node. A partial result replaces a reduced tile; the
+ * home of a partial result is the host's memory. Blocks with some tiles in common count in full:
+ * one of them may be a private copy. */
+static uint64_t need_of(const filch_data *data, fl_rect tiles, bool is_partial, uint32_t place)
 {
-    filch_view view = fl_data_tile_view(data, tile);
-    return view.rows * view.cols * view.element;
-}
-
-/* Returns the bytes that a tile takes in a memory node. A partial result replaces a reduced tile;
- * the home of a partial result is the host's memory. */
-static uint64_t need_of(const filch_data *data, uint32_t tile, bool is_partial, uint32_t place)
-{
-    return (is_partial ? 0 : data->home) != place ? tile_bytes(data, tile) : 0;
+    return (is_partial ? 0 : data->home) != place ? fl_rect_bytes(data, tiles) : 0;
 }
 
 static uint64_t task_need(const void *what, uint32_t place)
@@ -77,8 +74,8 @@ static uint64_t task_need(const void *what, uint32_t place)
         if (access->mode == FILCH_SCRATCH) {
             bytes += (access->bytes + 63) / 64 * 64;
         } else if (!is_named_before(desc, i)) {
-            uint32_t tile = fl_data_tile(access->data, access->row, access->col);
-            bytes += need_of(access->data, tile, access->mode == FILCH_REDUCE, place);
+            bytes +=
+                need_of(access->data, fl_access_rect(access), access->mode == FILCH_REDUCE, place);
         }
     }
     return bytes;
@@ -106,7 +103,7 @@ filch_status fl_capacity_task(const filch_graph *graph, const filch_task_desc *d
 static uint64_t combination_need(const void *what, uint32_t place)
 {
     const filch_access *access = what;
-    uint32_t tile = fl_data_tile(access->data, access->row, access->col);
+    fl_rect tile = fl_access_rect(access);
     return need_of(access->data, tile, false, place) + need_of(access->data, tile, true, place);
 }
 
@@ -134,7 +131,7 @@ static bool is_used_before(const fl_task *task, uint32_t i)
         if (task->accesses[k].mode != FILCH_SCRATCH &&
             (task->accesses[k].mode == FILCH_REDUCE) == (task->accesses[i].mode == FILCH_REDUCE) &&
             task->accesses[k].slot == task->accesses[i].slot &&
-            task->accesses[k].tile == task->accesses[i].tile) {
+            fl_rect_is_same(fl_task_tiles(task, k), fl_task_tiles(task, i))) {
             return true;
         }
     }
@@ -151,7 +148,7 @@ uint64_t fl_capacity_need(const fl_task *task, uint32_t place)
             continue;
         }
         if (!is_used_before(task, i)) {
-            bytes += need_of(fl_graph_data(task->graph, access.slot), access.tile,
+            bytes += need_of(fl_graph_data(task->graph, access.slot), fl_task_tiles(task, i),
                              access.mode == FILCH_REDUCE, place);
         }
     }

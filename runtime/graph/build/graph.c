@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/build/graph.h"
+#include "graph/build/block_readers.h"
 #include "graph/build/capacity.h"
 
 #include <stdio.h>
@@ -102,7 +103,8 @@ static fl_task *reclaim(filch_graph *graph)
         fl_arena_free(&graph->arena, task->args, task->codelet->arg_size);
     }
     fl_arena_free(&graph->arena, task->accesses,
-                  fl_access_bytes(task->access_count, fl_task_has_extras(task), task->has_items));
+                  fl_access_bytes(task->access_count, fl_task_has_extras(task), task->has_items,
+                                  fl_task_block_count(task)));
     for (fl_more *more = task->more; more != NULL;) {
         fl_more *after = more->next;
         fl_arena_free(&graph->arena, more, sizeof *more);
@@ -174,6 +176,7 @@ fl_task *fl_graph_task_new(filch_graph *graph)
     task->mates = 0;
     task->bytes = 0;
     task->is_large = task->has_items = 0;
+    task->has_blocks = false;
     /* Relaxed: the value is for gates, and publishes no set of devices. */
     fl_store_relaxed(&task->able, FL_ABLE_ALL);
     task->more = NULL;
@@ -232,17 +235,101 @@ static filch_status check_reduction(const filch_graph *graph, const filch_task_d
     return FILCH_OK;
 }
 
-static filch_status check_access(const filch_graph *graph, const filch_task_desc *desc, uint32_t i)
+static filch_status refuse_common(const filch_graph *graph, const filch_task_desc *desc, uint32_t j,
+                                  uint32_t i)
+{
+    const filch_access *a = &desc->accesses[j], *b = &desc->accesses[i];
+    return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
+                           "accesses %u and %u name tile (%u, %u) of '%s', one to write it", j, i,
+                           a->row > b->row ? a->row : b->row, a->col > b->col ? a->col : b->col,
+                           a->data->label);
+}
+
+/* Tells whether one of two accesses writes, so that they may have no tile in common. */
+static bool exclude(const filch_access *a, const filch_access *b)
+{
+    return a->mode != FILCH_SCRATCH && ((a->mode | b->mode) & FILCH_WRITE) != 0;
+}
+
+/* What kinds of accesses a task has. */
+typedef struct fl_kinds {
+    uint32_t modes; /* a bit for each mode in use, except scratch */
+    uint32_t most;  /* above 1: some access may be to a block */
+    uint32_t block_count;
+} fl_kinds;
+
+/* Checks an access of a task with blocks: the access's block, and the tiles in common with earlier
+ * accesses. */
+static __attribute__((noinline)) filch_status
+check_block(const filch_graph *graph, const filch_task_desc *desc, uint32_t i, fl_kinds *kinds)
+{
+    const filch_access *access = &desc->accesses[i];
+    const filch_data *data = access->data;
+    fl_tiles tiles = fl_access_tiles(access);
+    if (tiles.row1 > data->tiles_down || tiles.col1 > data->tiles_across) {
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
+                               "access %u: the block of %u x %u tiles from tile (%u, %u) on is not "
+                               "within the %u x %u tiles of '%s'",
+                               i, access->rows, access->cols, access->row, access->col,
+                               data->tiles_down, data->tiles_across, data->label);
+    }
+    if (access->mode > FILCH_READWRITE && fl_access_is_block(access)) {
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
+                               "access %u: a block of %u x %u tiles of '%s' cannot %s, only a tile",
+                               i, tiles.row1 - tiles.row0, tiles.col1 - tiles.col0, data->label,
+                               access->mode == FILCH_COMMUTE ? "commute" : "reduce");
+    }
+    kinds->block_count += fl_access_is_block(access);
+    for (uint32_t j = 0; j < i; ++j) {
+        const filch_access *other = &desc->accesses[j];
+        if (other->data == data && exclude(other, access) &&
+            fl_tiles_meet(tiles, fl_access_tiles(other))) {
+            return refuse_common(graph, desc, j, i);
+        }
+    }
+    return FILCH_OK;
+}
+
+/* Checks that the tiles of a task's access are in their handle, and that no earlier access of the
+ * task has some of them where one of the two writes. */
+static filch_status check_tiles(const filch_graph *graph, const filch_task_desc *desc, uint32_t i,
+                                fl_kinds *kinds)
+{
+    const filch_access *access = &desc->accesses[i];
+    const filch_data *data = access->data;
+    if (access->row >= data->tiles_down || access->col >= data->tiles_across) {
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
+                               "access %u: tile (%u, %u) is outside the %u x %u tiles of '%s'", i,
+                               access->row, access->col, data->tiles_down, data->tiles_across,
+                               data->label);
+    }
+    if (FL_UNLIKELY(kinds->most > 1)) {
+        return check_block(graph, desc, i, kinds);
+    }
+    for (uint32_t j = 0; j < i; ++j) {
+        const filch_access *other = &desc->accesses[j];
+        if (other->data == data && other->row == access->row && other->col == access->col &&
+            exclude(other, access)) {
+            return refuse_common(graph, desc, j, i);
+        }
+    }
+    return FILCH_OK;
+}
+
+static filch_status check_access(const filch_graph *graph, const filch_task_desc *desc, uint32_t i,
+                                 fl_kinds *kinds)
 {
     fl_core *core = graph->object.core;
     const filch_access *access = &desc->accesses[i];
     filch_access_mode mode = access->mode;
     if (mode == FILCH_SCRATCH) {
         bool fits = access->data == NULL && access->bytes != 0 &&
-                    access->bytes <= (uint64_t)UINT32_MAX * 64;
+                    access->bytes <= (uint64_t)UINT32_MAX * 64 && access->rows == 0 &&
+                    access->cols == 0;
         return fits ? FILCH_OK
                     : fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
-                                      "access %u: scratch needs bytes (below 2^38) and no handle",
+                                      "access %u: scratch needs bytes (below 2^38), no handle and "
+                                      "no rows or cols",
                                       i);
     }
     bool is_known = (mode >= FILCH_READ && mode <= FILCH_READWRITE) || mode == FILCH_COMMUTE ||
@@ -263,25 +350,13 @@ static filch_status check_access(const filch_graph *graph, const filch_task_desc
         return fl_graph_refuse(graph, desc, FILCH_WRONG_RUNTIME,
                                "access %u: handle '%s' belongs to another runtime", i, data->label);
     }
-    if (access->row >= data->tiles_down || access->col >= data->tiles_across) {
-        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
-                               "access %u: tile (%u, %u) is outside the %u x %u tiles of '%s'", i,
-                               access->row, access->col, data->tiles_down, data->tiles_across,
-                               data->label);
-    }
-    for (uint32_t j = 0; j < i; ++j) {
-        const filch_access *other = &desc->accesses[j];
-        if (other->data == data && other->row == access->row && other->col == access->col &&
-            other->mode != FILCH_SCRATCH && ((other->mode | mode) & FILCH_WRITE) != 0) {
-            return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
-                                   "accesses %u and %u name tile (%u, %u) of '%s', one to write it",
-                                   j, i, access->row, access->col, data->label);
-        }
-    }
-    return mode == FILCH_REDUCE ? check_reduction(graph, desc, i) : FILCH_OK;
+    filch_status status = check_tiles(graph, desc, i, kinds);
+    kinds->modes |= 1u << mode;
+    return status == FILCH_OK && mode == FILCH_REDUCE ? check_reduction(graph, desc, i) : status;
 }
 
-static filch_status check_desc(const filch_graph *graph, const filch_task_desc *desc)
+static filch_status check_desc(const filch_graph *graph, const filch_task_desc *desc,
+                               fl_kinds *kinds)
 {
     fl_core *core = graph->object.core;
     const filch_codelet *codelet = desc->codelet;
@@ -327,7 +402,8 @@ static filch_status check_desc(const filch_graph *graph, const filch_task_desc *
                                core->scheduler->device_count);
     }
     for (uint32_t i = 0; i < desc->access_count; ++i) {
-        filch_status status = check_access(graph, desc, i);
+        kinds->most |= desc->accesses[i].rows | desc->accesses[i].cols;
+        filch_status status = check_access(graph, desc, i, kinds);
         if (status == FILCH_OK && desc->accesses[i].mode == FILCH_REDUCE) {
             status = fl_capacity_combination(graph, desc, i);
         }
@@ -344,11 +420,26 @@ typedef struct fl_parts {
     void *args;
     fl_task_access *accesses;
     bool commutes, reduces; /* an access commutes or reduces */
+    uint32_t block_count;   /* accesses to blocks */
     fl_reader *readers;
     fl_more *blocks;
     char *text; /* error text: the reason why jobs would wait for each other */
     size_t text_bytes;
 } fl_parts;
+
+static size_t bytes_of_accesses(const filch_task_desc *desc, const fl_parts *parts)
+{
+    return fl_access_bytes(desc->access_count, parts->commutes || parts->reduces, desc->items != 0,
+                           parts->block_count);
+}
+
+/* Returns the room for the blocks, behind the accesses. */
+static fl_rect *blocks_of(const filch_task_desc *desc, const fl_parts *parts)
+{
+    size_t before =
+        fl_access_bytes(desc->access_count, parts->commutes || parts->reduces, desc->items != 0, 0);
+    return (fl_rect *)(void *)((char *)parts->accesses + before);
+}
 
 static void parts_release(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
 {
@@ -363,9 +454,7 @@ static void parts_release(filch_graph *graph, const filch_task_desc *desc, fl_pa
         fl_arena_free(arena, parts->blocks, sizeof *parts->blocks);
         parts->blocks = next;
     }
-    fl_arena_free(
-        arena, parts->accesses,
-        fl_access_bytes(desc->access_count, parts->commutes || parts->reduces, desc->items != 0));
+    fl_arena_free(arena, parts->accesses, bytes_of_accesses(desc, parts));
     fl_arena_free(arena, parts->args, desc->codelet->arg_size);
     if (parts->task != NULL) {
         fl_graph_task_unmake(graph, parts->task);
@@ -407,13 +496,27 @@ static filch_status resolve_accesses(filch_graph *graph, const filch_task_desc *
         /* Filled member by member, compilers store bit-fields as one word: the next reader of the
          * word does not wait for several stores. */
         fl_task_access made = {0};
-        made.slot = slot & 0x7ffffffu;
+        made.slot = slot & FL_MOST_SLOTS;
         made.is_final = is_open;
         made.mode = (unsigned)from->mode & 0xfu;
         made.tile = tile;
         accesses[i] = made;
     }
     return FILCH_OK;
+}
+
+/* Gives the accesses to blocks their blocks. */
+static void fill_blocks(const filch_task_desc *desc, fl_task_access *accesses, fl_rect *blocks)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < desc->access_count; ++i) {
+        const filch_access *from = &desc->accesses[i];
+        if (from->mode != FILCH_SCRATCH && fl_access_is_block(from)) {
+            blocks[count] = fl_access_rect(from);
+            accesses[i].is_block = 1;
+            accesses[i].tile = count++;
+        }
+    }
 }
 
 /* Finds the slots of the accesses. An open graph takes its places in the access queues in one step.
@@ -434,45 +537,51 @@ static filch_status join_accesses(filch_graph *graph, const filch_task_desc *des
     return status;
 }
 
-static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
+/* Prepares inference for a task with accesses, and finds the task's predecessors. */
+static filch_status infer(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
 {
     uint32_t reader_count;
+    bool has_extras = parts->commutes || parts->reduces;
+    filch_status status = join_accesses(graph, desc, parts);
+    fl_access_list list = {parts->accesses, desc->access_count, NULL};
+    if (FL_UNLIKELY(parts->block_count != 0)) {
+        fl_rect *blocks = blocks_of(desc, parts);
+        fill_blocks(desc, parts->accesses, blocks);
+        list.blocks = blocks;
+        graph->has_blocks = true;
+    }
+    if (status == FILCH_OK && FL_UNLIKELY(graph->splits != NULL)) {
+        status = fl_splits_enter(graph, &list);
+    }
+    if (status == FILCH_OK && FL_UNLIKELY(graph->has_blocks)) {
+        status = fl_block_readers_enter(graph, &list);
+    }
+    if (status == FILCH_OK && FL_UNLIKELY(has_extras || graph->has_groups)) {
+        fl_extra *extras = (fl_extra *)(void *)(parts->accesses + desc->access_count);
+        status = fl_groups_enter(graph, &list, desc->priority, has_extras ? extras : NULL);
+    }
+    if (status != FILCH_OK) {
+        return status;
+    }
+    bool fits = fl_infer_gather(graph, &list, &reader_count) == FILCH_OK &&
+                take_readers(graph, reader_count, &parts->readers) &&
+                fl_edge_take_blocks(graph, &parts->blocks);
+    return fits ? FILCH_OK : FILCH_OUT_OF_MEMORY;
+}
+
+static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
+{
     fl_arena *arena = &graph->arena;
     uint32_t arg_size = desc->codelet->arg_size;
-    bool commutes = false, reduces = false;
-    for (uint32_t i = 0; i < desc->access_count; ++i) {
-        commutes = commutes || desc->accesses[i].mode == FILCH_COMMUTE;
-        reduces = reduces || desc->accesses[i].mode == FILCH_REDUCE;
-    }
-    parts->commutes = commutes;
-    parts->reduces = reduces;
-    bool has_extras = commutes || reduces;
     if (desc->access_count != 0 || desc->items != 0) {
-        parts->accesses = fl_arena_alloc(
-            arena, fl_access_bytes(desc->access_count, has_extras, desc->items != 0));
+        parts->accesses = fl_arena_alloc(arena, bytes_of_accesses(desc, parts));
         if (parts->accesses == NULL) {
             return FILCH_OUT_OF_MEMORY;
         }
     }
-    if (desc->access_count != 0) {
-        filch_status status = join_accesses(graph, desc, parts);
-        if (status == FILCH_OK && FL_UNLIKELY(graph->splits != NULL)) {
-            status = fl_splits_enter(graph, parts->accesses, desc->access_count);
-        }
-        if (status == FILCH_OK && FL_UNLIKELY(has_extras || graph->has_groups)) {
-            fl_extra *extras = (fl_extra *)(void *)(parts->accesses + desc->access_count);
-            status = fl_groups_enter(graph, parts->accesses, desc->access_count, desc->priority,
-                                     has_extras ? extras : NULL);
-        }
-        if (status != FILCH_OK) {
-            return status;
-        }
-        if (fl_infer_gather(graph, parts->accesses, desc->access_count, &reader_count) !=
-                FILCH_OK ||
-            !take_readers(graph, reader_count, &parts->readers) ||
-            !fl_edge_take_blocks(graph, &parts->blocks)) {
-            return FILCH_OUT_OF_MEMORY;
-        }
+    filch_status status = desc->access_count != 0 ? infer(graph, desc, parts) : FILCH_OK;
+    if (status != FILCH_OK) {
+        return status;
     }
     if (arg_size != 0) {
         parts->args = fl_arena_alloc(arena, arg_size);
@@ -522,8 +631,7 @@ static void fill_items(const filch_task_desc *desc, fl_task *task)
 
 static size_t tile_bytes(const filch_graph *graph, const fl_task *task, uint32_t i)
 {
-    fl_task_access access = task->accesses[i];
-    return fl_coalesced_bytes(graph->slots[access.slot]->use.data, access.tile, access.tile + 1);
+    return fl_rect_bytes(graph->slots[task->accesses[i].slot]->use.data, fl_task_tiles(task, i));
 }
 
 static uint32_t parts_of(const filch_graph *graph, const fl_task *task, uint32_t i)
@@ -546,12 +654,12 @@ static bool writes_as_many(const filch_graph *graph, const fl_task *task, uint32
 /* Tells whether an access determines where the task belongs. A writing access does. A read access
  * does if its handle is divided: into at least one tile per device, or into as many tiles as a
  * handle that the task writes. Example: a vector being summed up determines the place, a table read
- * by every task does not. */
+ * by every task does not. A block that is read does not either: its tiles have many places. */
 static bool has_place(const filch_graph *graph, const fl_task *task, uint32_t i)
 {
     uint32_t mode = task->accesses[i].mode;
-    if (mode != FILCH_READ) {
-        return mode != FILCH_SCRATCH;
+    if (mode != FILCH_READ || task->accesses[i].is_block) {
+        return mode != FILCH_SCRATCH && mode != FILCH_READ;
     }
     uint32_t parts = parts_of(graph, task, i);
     return parts >= graph->object.core->scheduler->device_count ||
@@ -586,10 +694,11 @@ static void find_mates(const filch_graph *graph, fl_task *task)
     if (largest == 0) {
         return; /* the task has no preferred place */
     }
-    uint32_t place = task->accesses[task->main_access].tile;
+    uint32_t place = fl_task_tiles(task, task->main_access).first;
     for (uint32_t i = 0; i < task->access_count && i < FL_TASK_MATES; ++i) {
         size_t bytes = has_place(graph, task, i) ? tile_bytes(graph, task, i) : 0;
-        if (task->accesses[i].tile == place && bytes != 0 && bytes >= largest / FL_FAR_LARGER) {
+        if (fl_task_tiles(task, i).first == place && bytes != 0 &&
+            bytes >= largest / FL_FAR_LARGER) {
             task->mates |= (uint8_t)(1u << i);
             all += bytes;
         }
@@ -609,8 +718,12 @@ static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_
     task->access_count = (uint8_t)desc->access_count;
     task->commutes = parts->commutes ? 1 : 0;
     task->reduces = parts->reduces ? 1 : 0;
+    task->has_blocks = parts->block_count != 0;
     task->label = desc->label;
     graph->has_labels = graph->has_labels || desc->label != NULL;
+    if (FL_UNLIKELY(desc->items != 0)) {
+        fill_items(desc, task); /* before every use of the blocks, which are behind the items */
+    }
     fl_core *core = graph->object.core;
     uint64_t set[FL_DEVICE_LIMIT / 64];
     const uint64_t *devices = desc->codelet->runs_on;
@@ -630,9 +743,6 @@ static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_
     if (graph->priorities == FILCH_PRIORITIES_CALLER) {
         task->rank = (float)desc->priority;
         task->level = fl_graph_level(graph, desc->priority);
-    }
-    if (FL_UNLIKELY(desc->items != 0)) {
-        fill_items(desc, task);
     }
     if (desc->codelet->work != NULL) {
         task->work = (float)declared_work(task, desc->codelet->work);
@@ -658,10 +768,15 @@ static filch_status check_state(const filch_graph *graph, const filch_task_desc 
 }
 
 /* Adds a task; a failure leaves the graph unchanged. The caller holds graph->lock. */
-static filch_status add_locked(filch_graph *graph, const filch_task_desc *desc, fl_task **added)
+static filch_status add_locked(filch_graph *graph, const filch_task_desc *desc,
+                               const fl_kinds *kinds, fl_task **added)
 {
     char text[sizeof((filch_error *)NULL)->text];
-    fl_parts parts = {.text = text, .text_bytes = sizeof text};
+    fl_parts parts = {.commutes = (kinds->modes >> FILCH_COMMUTE & 1) != 0,
+                      .reduces = (kinds->modes >> FILCH_REDUCE & 1) != 0,
+                      .block_count = kinds->block_count,
+                      .text = text,
+                      .text_bytes = sizeof text};
     filch_status status = fl_splits_check(graph, desc);
     if (FL_UNLIKELY(status != FILCH_OK)) {
         return status;
@@ -718,7 +833,8 @@ filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc, fi
         memcpy(&full, desc, TASK_SIZE_FIRST);
         desc = &full;
     }
-    status = check_desc(graph, desc);
+    fl_kinds kinds = {0};
+    status = check_desc(graph, desc, &kinds);
     if (FL_UNLIKELY(status != FILCH_OK)) {
         return status;
     }
@@ -728,7 +844,7 @@ filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc, fi
         fl_task *task = NULL;
         bool is_open = graph->kind == FILCH_GRAPH_OPEN, watches = false;
         status = is_open ? fl_open_check(graph, desc, &watches) : FILCH_OK;
-        status = status == FILCH_OK ? add_locked(graph, desc, &task) : status;
+        status = status == FILCH_OK ? add_locked(graph, desc, &kinds, &task) : status;
         if (status == FILCH_OK && is_open) {
             fl_open_added(graph, desc, task, watches);
         }

@@ -52,11 +52,28 @@ typedef struct fl_tile_state {
     fl_reduction *reduction; /* made when a task first reduces to the tile */
 } fl_tile_state;
 
+/* Accesses of a task being added, resolved to slots and tiles. */
+typedef struct fl_access_list {
+    const fl_task_access *at;
+    uint32_t count;
+    const fl_rect *blocks; /* of the accesses to blocks */
+} fl_access_list;
+
+/* Returns the tiles of an access to a handle. */
+static inline fl_rect fl_list_tiles(const fl_access_list *list, uint32_t i)
+{
+    fl_task_access access = list->at[i];
+    return FL_UNLIKELY(access.is_block) ? list->blocks[access.tile] : fl_rect_of_tile(access.tile);
+}
+
 /* Use of a handle by a graph. A slot never moves: its use may be linked into the handle's access
  * queue. */
 typedef struct fl_slot {
     fl_queued_access use;
     fl_tile_state *tiles; /* null once a closed graph is sealed */
+    /* Readers of blocks, listed at the block instead of at every tile; null: none. */
+    struct fl_block_readers *block_readers;
+    uint32_t block_count; /* entries of the list above */
     /* Open graphs: gate is the task that every first access of a tile waits for, or null.
      * write_gate is the task that every writing access waits for, where the graph began by reading,
      * or null. */
@@ -126,6 +143,7 @@ struct filch_graph {
     size_t pred_count, pred_capacity;
     bool has_groups;            /* some task commutes or reduces */
     bool has_labels;            /* some task has a label */
+    bool has_blocks;            /* some task has an access to a block */
     uint32_t own_count;         /* tasks that filch added by itself, included in task_count */
     uint32_t restartable_count; /* tasks with a codelet that allows running a task twice */
     fl_task *start;             /* closed: gate for commuting tasks without a predecessor */
@@ -203,6 +221,48 @@ void fl_open_retire(fl_task *task, bool failed);
 /* Hands the memory of a retired open task back; the successors are already released. */
 void fl_open_recycle(fl_task *task);
 
+/* Returns the end of tiles of an access along an axis of `all` tiles. A wrong access may end
+ * beyond. */
+static inline uint32_t fl_axis_end(uint32_t first, uint32_t tiles, uint32_t all)
+{
+    uint32_t count = tiles != 0 ? tiles : 1;
+    return tiles == FILCH_TO_END && first < all ? all
+           : count > UINT32_MAX - first         ? UINT32_MAX
+                                                : first + count;
+}
+
+/* Returns the rows and columns of the tiles of an access to a handle. */
+static inline fl_tiles fl_access_tiles(const filch_access *access)
+{
+    const filch_data *data = access->data;
+    return (fl_tiles){access->row, fl_axis_end(access->row, access->rows, data->tiles_down),
+                      access->col, fl_axis_end(access->col, access->cols, data->tiles_across)};
+}
+
+/* Tells whether an access names more than a tile. A block may be cut to a tile by the handle. */
+static inline bool fl_access_may_be_block(const filch_access *access)
+{
+    return (access->rows | access->cols) > 1;
+}
+
+/* Returns the block of tiles of a valid access to a handle. */
+static inline fl_rect fl_access_rect(const filch_access *access)
+{
+    const filch_data *data = access->data;
+    uint32_t tile = fl_data_tile(data, access->row, access->col);
+    if (!fl_access_may_be_block(access)) {
+        return fl_rect_of_tile(tile);
+    }
+    fl_tiles tiles = fl_access_tiles(access);
+    return (fl_rect){tile, tiles.row1 - tiles.row0, tiles.col1 - tiles.col0, data->tiles_down};
+}
+
+/* Tells whether a valid access to a handle has several tiles. */
+static inline bool fl_access_is_block(const filch_access *access)
+{
+    return FL_UNLIKELY(fl_access_may_be_block(access)) && fl_rect_count(fl_access_rect(access)) > 1;
+}
+
 /* --- Parts of building, in separate files. Callers hold graph->lock. --- */
 
 /* Finds the slot of a handle, or makes a slot on first use. A new slot of an open graph has no
@@ -215,8 +275,14 @@ void fl_graph_drop_slots(struct filch_graph *graph, size_t from);
 bool fl_graph_find_slot(const struct filch_graph *graph, const filch_data *data, uint32_t *index);
 void fl_graph_free_slots(struct filch_graph *graph);
 /* Collects the task's predecessors in graph->preds. Counts the reader nodes that the task adds. */
-filch_status fl_infer_gather(struct filch_graph *graph, const fl_task_access *accesses,
-                             uint32_t count, uint32_t *reader_count);
+filch_status fl_infer_gather(struct filch_graph *graph, const fl_access_list *list,
+                             uint32_t *reader_count);
+/* Adds the predecessors of a reader of the tiles to graph->preds; false: no memory. */
+bool fl_infer_note_writers(struct filch_graph *graph, const fl_slot *slot, fl_rect tiles);
+/* Adds a member to a tile's or a block's list of readers. Drops readers that have retired from time
+ * to time, in an open graph. */
+void fl_infer_add_reader(struct filch_graph *graph, fl_reader **readers, uint32_t *count,
+                         fl_reader *reader);
 /* Adds a task to graph->preds unless already listed; false: no memory. */
 bool fl_infer_note(struct filch_graph *graph, fl_task *task, uint32_t epoch);
 /* Frees the member list of a tile's group. */
@@ -227,8 +293,8 @@ void fl_infer_commit(struct filch_graph *graph, fl_task *task, fl_reader *reader
 /* Call before fl_infer_gather. Ends a group (graph/build/group.c) on the task's tiles if the task
  * is no member and many tasks would wait for many. Fills extras (null: no access needs an extra).
  * After FILCH_OUT_OF_MEMORY some groups may have ended; the graph is otherwise unchanged. */
-filch_status fl_groups_enter(struct filch_graph *graph, const fl_task_access *accesses,
-                             uint32_t count, int32_t priority, fl_extra *extras);
+filch_status fl_groups_enter(struct filch_graph *graph, const fl_access_list *list,
+                             int32_t priority, fl_extra *extras);
 /* Adds the missing combining tasks: no more tasks will be added. After FILCH_OUT_OF_MEMORY the
  * function may be called again. */
 filch_status fl_groups_end(struct filch_graph *graph);
@@ -256,8 +322,7 @@ filch_status fl_splits_check(const struct filch_graph *graph, const struct filch
 /* Call before fl_infer_gather. Makes the contents of the task's tiles arrive from different
  * tilings. After FILCH_OUT_OF_MEMORY some contents may already move; the graph is otherwise
  * unchanged. */
-filch_status fl_splits_enter(struct filch_graph *graph, const fl_task_access *accesses,
-                             uint32_t count);
+filch_status fl_splits_enter(struct filch_graph *graph, const fl_access_list *list);
 /* Gives every partitioned handle back to its parent: no more tasks will be added. After
  * FILCH_OUT_OF_MEMORY the function may be called again, and tasks may be added. */
 filch_status fl_splits_end(struct filch_graph *graph);

@@ -12,8 +12,8 @@
  * commute locks. A commuting task without a predecessor waits for the graph's `start`. */
 #include <string.h>
 
+#include "graph/build/block_readers.h"
 #include "graph/build/capacity.h"
-#include "graph/build/graph.h"
 #include "graph/job/job.h"
 
 /* Memory for a task of filch, taken before the graph changes. */
@@ -70,7 +70,7 @@ static void fill_combiner(filch_graph *graph, fl_reduction *reduction, fl_task_a
 {
     bool is_open = graph->kind == FILCH_GRAPH_OPEN;
     for (uint32_t i = 0; i < COMBINE_ACCESSES; ++i) {
-        accesses[i] = (fl_task_access){.slot = reduction->slot & 0x7ffffffu,
+        accesses[i] = (fl_task_access){.slot = reduction->slot & FL_MOST_SLOTS,
                                        .is_final = is_open,
                                        .mode = i == 0 ? FILCH_READWRITE : FILCH_REDUCE,
                                        .tile = reduction->tile};
@@ -110,8 +110,8 @@ fl_task *fl_own_add(filch_graph *graph, fl_reduction *reduction, const fl_task_a
                     const char *label)
 {
     fl_own_parts parts = {.access_bytes = reduction != NULL
-                                              ? fl_access_bytes(COMBINE_ACCESSES, true, false)
-                                          : access != NULL ? fl_access_bytes(1, false, false)
+                                              ? fl_access_bytes(COMBINE_ACCESSES, true, false, 0)
+                                          : access != NULL ? fl_access_bytes(1, false, false, 0)
                                                            : 0};
     if (!take_parts(graph, &parts)) {
         parts_release(graph, &parts);
@@ -232,26 +232,47 @@ static fl_reduction *reduction_of(filch_graph *graph, const fl_task_access *acce
     return state->reduction;
 }
 
-filch_status fl_groups_enter(filch_graph *graph, const fl_task_access *accesses, uint32_t count,
-                             int32_t priority, fl_extra *extras)
+/* Ends the groups on the tiles of a block if the task ends them. */
+static bool enter_block(filch_graph *graph, const fl_slot *slot, fl_rect tiles, uint32_t mode)
 {
-    for (uint32_t i = 0; i < count; ++i) {
-        uint32_t mode = accesses[i].mode;
+    const fl_block_readers *block = mode == FILCH_READ ? fl_block_readers_find(slot, tiles) : NULL;
+    bool fits = true;
+    /* A reader before has ended the groups of a listed block. */
+    for (uint32_t i = 0; i < fl_rect_count(tiles) && fits; ++i) {
+        fl_tile_state *state = &slot->tiles[fl_rect_at(tiles, i)];
+        fits = (block != NULL && block->readers != NULL) || !ends(state, mode) ||
+               end_group(graph, state) == FILCH_OK;
+    }
+    return fits;
+}
+
+filch_status fl_groups_enter(filch_graph *graph, const fl_access_list *list, int32_t priority,
+                             fl_extra *extras)
+{
+    for (uint32_t i = 0; i < list->count; ++i) {
+        const fl_task_access *access = &list->at[i];
+        uint32_t mode = access->mode;
         if (extras != NULL) {
             extras[i].turn = NULL;
         }
         if (mode == FILCH_SCRATCH) {
             continue;
         }
-        fl_slot *slot = graph->slots[accesses[i].slot];
-        fl_tile_state *state = &slot->tiles[accesses[i].tile];
+        const fl_slot *slot = graph->slots[access->slot];
+        if (access->is_block) {
+            if (!enter_block(graph, slot, list->blocks[access->tile], mode)) {
+                return FILCH_OUT_OF_MEMORY;
+            }
+            continue;
+        }
+        fl_tile_state *state = &slot->tiles[access->tile];
         bool fits = !ends(state, mode) || end_group(graph, state) == FILCH_OK;
         if (fits && mode == FILCH_COMMUTE) {
             extras[i].turn = turn_of(graph, state);
             fits = extras[i].turn != NULL &&
                    (graph->kind == FILCH_GRAPH_OPEN || state->writer != NULL || find_start(graph));
         } else if (fits && mode == FILCH_REDUCE) {
-            extras[i].reduction = reduction_of(graph, &accesses[i], state);
+            extras[i].reduction = reduction_of(graph, access, state);
             fits = extras[i].reduction != NULL;
         }
         if (!fits) {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "graph/build/graph.h"
+#include "graph/build/block_readers.h"
 #include "graph/job/job.h"
 
 #define FIRST_SLOTS 16u
@@ -45,27 +45,28 @@ static bool is_whole(const fl_tiles *tiles, const filch_data *data)
 
 /* Notes the tiles used by a job of a closed graph. The tiles of an open graph are not known in
  * advance. */
-static void note_tiles(const filch_graph *graph, fl_slot *slot, fl_task_access access)
+static inline void note_tiles(const filch_graph *graph, fl_slot *slot, uint32_t mode, fl_rect tiles)
 {
     const filch_data *data = slot->use.data;
-    const fl_tiles *noted = access.mode != FILCH_READ ? &slot->use.wrote : &slot->use.used;
+    const fl_tiles *noted = mode != FILCH_READ ? &slot->use.wrote : &slot->use.used;
     /* Written tiles are used tiles, too. Where the whole handle is noted, no division is needed. */
     if (graph->kind != FILCH_GRAPH_CLOSED || is_whole(noted, data)) {
         return;
     }
-    uint32_t row = access.tile % data->tiles_down, col = access.tile / data->tiles_down;
-    fl_tiles_grow(&slot->use.used, (fl_tiles){row, row + 1, col, col + 1});
-    if (access.mode != FILCH_READ) {
-        fl_tiles_grow(&slot->use.wrote, (fl_tiles){row, row + 1, col, col + 1});
+    fl_tiles used = fl_rect_tiles(data, tiles);
+    fl_tiles_grow(&slot->use.used, used);
+    if (mode != FILCH_READ) {
+        fl_tiles_grow(&slot->use.wrote, used);
+        slot->use.writes = true; /* already set in an open graph */
     }
 }
 
-static void note_needs(fl_slot *slot, fl_task_access access)
+static inline void note_need(fl_slot *slot, uint32_t mode, uint32_t tile)
 {
     if (slot->needs != NULL) {
-        uint8_t *needs = &slot->needs[access.tile];
-        *needs |= *needs == 0 && access.mode != FILCH_WRITE ? FL_NEEDED : 0;
-        *needs |= access.mode != FILCH_READ ? FL_WRITTEN : 0;
+        uint8_t *needs = &slot->needs[tile];
+        *needs |= *needs == 0 && mode != FILCH_WRITE ? FL_NEEDED : 0;
+        *needs |= mode != FILCH_READ ? FL_WRITTEN : 0;
     }
 }
 
@@ -119,7 +120,7 @@ void fl_graph_free_slots(filch_graph *graph)
 static filch_status slot_make(filch_graph *graph, filch_data *data)
 {
     const fl_memory *memory = &graph->object.core->memory;
-    if (graph->slot_count >= ((size_t)1 << 27) - 1 ||
+    if (graph->slot_count >= FL_MOST_SLOTS ||
         (graph->slot_count == graph->slot_capacity && !slots_grow(graph))) {
         return FILCH_OUT_OF_MEMORY;
     }
@@ -230,9 +231,8 @@ bool fl_infer_note(filch_graph *graph, fl_task *task, uint32_t epoch)
 
 /* Drops the retired readers of an open graph. Otherwise a tile that is never written would collect
  * readers without limit. Called when the list has doubled since the last call. */
-static void prune_readers(filch_graph *graph, fl_tile_state *state)
+static void prune_readers(filch_graph *graph, fl_reader **at, uint32_t *count)
 {
-    fl_reader **at = &state->readers;
     uint32_t kept = 0;
     while (*at != NULL) {
         fl_reader *reader = *at;
@@ -249,7 +249,25 @@ static void prune_readers(filch_graph *graph, fl_tile_state *state)
             ++kept;
         }
     }
-    state->reader_count = kept;
+    *count = kept;
+}
+
+static inline void add_reader(filch_graph *graph, fl_reader **readers, uint32_t *count,
+                              fl_reader *reader)
+{
+    reader->next = *readers;
+    *readers = reader;
+    ++*count;
+    bool is_doubled = (*count & (*count - 1)) == 0;
+    if (graph->kind == FILCH_GRAPH_OPEN && *count >= 64 && is_doubled) {
+        prune_readers(graph, readers, count);
+    }
+}
+
+void fl_infer_add_reader(filch_graph *graph, fl_reader **readers, uint32_t *count,
+                         fl_reader *reader)
+{
+    add_reader(graph, readers, count, reader);
 }
 
 /* Tells whether a task with the mode waits for every member of the tile's group. A writing task
@@ -260,38 +278,84 @@ static bool waits_for_group(uint32_t mode)
     return mode == FILCH_WRITE || mode == FILCH_READWRITE;
 }
 
-filch_status fl_infer_gather(filch_graph *graph, const fl_task_access *accesses, uint32_t count,
-                             uint32_t *reader_count)
+/* Adds the tasks that a task with the access mode to the tile waits for; false: no memory. */
+static inline bool gather_tile(filch_graph *graph, const fl_slot *slot, uint32_t tile,
+                               uint32_t mode)
 {
+    const fl_tile_state *state = &slot->tiles[tile];
+    bool fits = true;
+    if (waits_for_group(mode) && state->readers != NULL) {
+        for (const fl_reader *r = state->readers; r != NULL && fits; r = r->next) {
+            fits = fl_infer_note(graph, r->task, r->epoch);
+        }
+    } else if (state->writer != NULL) {
+        fits = fl_infer_note(graph, state->writer, state->writer_epoch);
+    } else if (slot->gate != NULL) {
+        fits = fl_infer_note(graph, slot->gate, slot->gate_epoch);
+    } else if (FL_UNLIKELY(mode == FILCH_COMMUTE) && graph->start != NULL) {
+        fits = fl_infer_note(graph, graph->start, 0);
+    }
+    return fits;
+}
+
+static bool gather_tiles(filch_graph *graph, const fl_slot *slot, fl_rect tiles, uint32_t mode)
+{
+    bool fits = true;
+    for (uint32_t i = 0; i < fl_rect_count(tiles) && fits; ++i) {
+        fits = gather_tile(graph, slot, fl_rect_at(tiles, i), mode);
+    }
+    return fits;
+}
+
+bool fl_infer_note_writers(filch_graph *graph, const fl_slot *slot, fl_rect tiles)
+{
+    return gather_tiles(graph, slot, tiles, FILCH_READ);
+}
+
+/* Adds the tasks that a task with an access to a block waits for, and counts the reader nodes;
+ * false: no memory. */
+static bool gather_block(filch_graph *graph, const fl_slot *slot, fl_rect tiles, uint32_t mode,
+                         uint32_t *reader_count)
+{
+    const fl_block_readers *block = mode == FILCH_READ ? fl_block_readers_find(slot, tiles) : NULL;
+    if (mode == FILCH_READ) {
+        *reader_count += block != NULL ? 1 : fl_rect_count(tiles);
+    }
+    if (block == NULL || !block->has_entry) {
+        return gather_tiles(graph, slot, tiles, mode);
+    }
+    return block->entry.task == NULL || fl_infer_note(graph, block->entry.task, block->entry.epoch);
+}
+
+filch_status fl_infer_gather(filch_graph *graph, const fl_access_list *list, uint32_t *reader_count)
+{
+    const fl_task_access *at = list->at, *end = at + list->count;
+    uint32_t readers = 0;
     graph->pred_count = 0;
-    *reader_count = 0;
-    for (uint32_t i = 0; i < count; ++i) {
-        if (accesses[i].mode == FILCH_SCRATCH) {
+    for (; at != end; ++at) {
+        fl_task_access access = *at;
+        if (access.mode == FILCH_SCRATCH) {
             continue;
         }
-        const fl_slot *slot = graph->slots[accesses[i].slot];
-        const fl_tile_state *state = &slot->tiles[accesses[i].tile];
-        bool writes = waits_for_group(accesses[i].mode);
-        bool fits = true;
-        if (writes && state->readers != NULL) {
-            for (const fl_reader *r = state->readers; r != NULL && fits; r = r->next) {
-                fits = fl_infer_note(graph, r->task, r->epoch);
-            }
-        } else if (state->writer != NULL) {
-            fits = fl_infer_note(graph, state->writer, state->writer_epoch);
-        } else if (slot->gate != NULL) {
-            fits = fl_infer_note(graph, slot->gate, slot->gate_epoch);
-        } else if (FL_UNLIKELY(accesses[i].mode == FILCH_COMMUTE) && graph->start != NULL) {
-            fits = fl_infer_note(graph, graph->start, 0);
+        const fl_slot *slot = graph->slots[access.slot];
+        uint32_t mode = access.mode;
+        bool fits;
+        if (FL_UNLIKELY(access.is_block)) {
+            uint32_t nodes = 0;
+            fits = gather_block(graph, slot, list->blocks[access.tile], mode, &nodes);
+            readers += nodes;
+        } else {
+            fits = gather_tile(graph, slot, access.tile, mode);
+            readers += !waits_for_group(mode);
         }
-        if (FL_UNLIKELY(slot->write_gate != NULL) && accesses[i].mode != FILCH_READ) {
+        if (FL_UNLIKELY(slot->write_gate != NULL) && mode != FILCH_READ) {
             fits = fits && fl_infer_note(graph, slot->write_gate, slot->write_epoch);
         }
         if (!fits) {
             return FILCH_OUT_OF_MEMORY;
         }
-        *reader_count += !writes;
     }
+    *reader_count = readers;
     return FILCH_OK;
 }
 
@@ -319,39 +383,69 @@ static void enter_group(const filch_graph *graph, fl_tile_state *state, uint32_t
     }
 }
 
+/* Takes a node from the list *readers for a task. */
+static fl_reader *reader_of(fl_reader **readers, fl_task *task, uint32_t epoch)
+{
+    fl_reader *reader = *readers;
+    *readers = reader->next;
+    reader->task = task;
+    reader->epoch = epoch;
+    return reader;
+}
+
+/* Makes the task the last writer, or a group member, of a tile. */
+static inline void commit_tile(filch_graph *graph, fl_slot *slot, uint32_t tile, fl_pred self,
+                               uint32_t mode, fl_reader **readers)
+{
+    fl_tile_state *state = &slot->tiles[tile];
+    note_need(slot, mode, tile);
+    if (waits_for_group(mode)) {
+        fl_infer_forget(graph, state);
+        state->writer = self.task;
+        state->writer_epoch = self.epoch;
+        state->turn = graph->kind == FILCH_GRAPH_CLOSED ? NULL : state->turn;
+    } else {
+        enter_group(graph, state, mode);
+        add_reader(graph, &state->readers, &state->reader_count,
+                   reader_of(readers, self.task, self.epoch));
+    }
+}
+
+static void commit_block(filch_graph *graph, fl_slot *slot, fl_rect tiles, fl_pred self,
+                         uint32_t mode, fl_reader **readers)
+{
+    fl_block_readers *block = mode == FILCH_READ ? fl_block_readers_find(slot, tiles) : NULL;
+    note_tiles(graph, slot, mode, tiles);
+    if (block != NULL) {
+        add_reader(graph, &block->readers, &block->reader_count,
+                   reader_of(readers, self.task, self.epoch));
+    }
+    for (uint32_t i = 0; i < fl_rect_count(tiles); ++i) {
+        uint32_t tile = fl_rect_at(tiles, i);
+        if (block != NULL) {
+            note_need(slot, mode, tile);
+        } else {
+            commit_tile(graph, slot, tile, self, mode, readers);
+        }
+    }
+}
+
 void fl_infer_commit(filch_graph *graph, fl_task *task, fl_reader *readers)
 {
     /* The task is the caller's own and not yet shared. */
-    uint32_t epoch = fl_word_epoch(fl_load_relaxed(&task->word));
+    const fl_pred self = {task, fl_word_epoch(fl_load_relaxed(&task->word))};
     for (uint32_t i = 0; i < task->access_count; ++i) {
         fl_task_access access = task->accesses[i];
         if (access.mode == FILCH_SCRATCH) {
             continue;
         }
-        note_needs(graph->slots[access.slot], access);
-        note_tiles(graph, graph->slots[access.slot], access);
         fl_slot *slot = graph->slots[access.slot];
-        fl_tile_state *state = &slot->tiles[access.tile];
-        if ((access.mode & FILCH_WRITE) != 0 && graph->kind == FILCH_GRAPH_CLOSED) {
-            slot->use.writes = true; /* already set in an open graph */
+        if (FL_UNLIKELY(access.is_block)) {
+            commit_block(graph, slot, fl_task_tiles(task, i), self, access.mode, &readers);
+            continue;
         }
-        if (waits_for_group(access.mode)) {
-            fl_infer_forget(graph, state);
-            state->writer = task;
-            state->writer_epoch = epoch;
-            state->turn = graph->kind == FILCH_GRAPH_CLOSED ? NULL : state->turn;
-        } else {
-            fl_reader *reader = readers;
-            readers = reader->next;
-            *reader = (fl_reader){state->readers, task, epoch};
-            state->readers = reader;
-            ++state->reader_count;
-            enter_group(graph, state, access.mode);
-            bool is_doubled = (state->reader_count & (state->reader_count - 1)) == 0;
-            if (graph->kind == FILCH_GRAPH_OPEN && state->reader_count >= 64 && is_doubled) {
-                prune_readers(graph, state);
-            }
-        }
+        note_tiles(graph, slot, access.mode, fl_rect_of_tile(access.tile));
+        commit_tile(graph, slot, access.tile, self, access.mode, &readers);
     }
 }
 
@@ -363,7 +457,8 @@ void fl_infer_mark_final(filch_graph *graph)
             fl_task *writer = slot->tiles[tile].writer;
             for (uint32_t a = 0; writer != NULL && a < writer->access_count; ++a) {
                 fl_task_access *access = &writer->accesses[a];
-                if (access->mode != FILCH_SCRATCH && access->slot == i && access->tile == tile) {
+                if (access->mode != FILCH_SCRATCH && access->slot == i &&
+                    fl_rect_has(fl_task_tiles(writer, a), tile)) {
                     access->is_final = 1;
                 }
             }
@@ -380,6 +475,8 @@ void fl_infer_drop(filch_graph *graph)
         fl_slot *slot = graph->slots[i];
         fl_free(memory, slot->tiles, slot->tile_count * sizeof *slot->tiles);
         slot->tiles = NULL;
+        slot->block_readers = NULL; /* in the arena of readers */
+        slot->block_count = 0;
     }
     fl_free(memory, graph->preds, graph->pred_capacity * sizeof *graph->preds);
     graph->preds = NULL;

@@ -62,7 +62,7 @@ static fl_partial *partial_new(fl_reduction *reduction, filch_graph *graph)
         return NULL;
     }
     made->begins.access = (fl_task_access){
-        .slot = reduction->slot & 0x7ffffffu, .mode = FILCH_REDUCE, .tile = reduction->tile};
+        .slot = reduction->slot & FL_MOST_SLOTS, .mode = FILCH_REDUCE, .tile = reduction->tile};
     made->begins.extra.reduction = reduction;
     made->begin.graph = graph;
     made->begin.codelet = reduction->init;

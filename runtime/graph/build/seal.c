@@ -194,7 +194,7 @@ static uint32_t owner_of(const filch_graph *graph, const fl_task *task)
             access.mode == FILCH_COMMUTE) {
             uint32_t tiles = graph->slots[access.slot]->tile_count;
             return tiles > 1 ? scheduler->owner(scheduler, devices_of(graph, task, room),
-                                                access.tile, tiles) +
+                                                fl_task_tiles(task, i).first, tiles) +
                                    1
                              : 0;
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/build/split.h"
 
+#include "graph/build/block_readers.h"
 #include "graph/job/job.h"
 
 #define PARTITION "filch_graph_partition"
@@ -47,7 +48,7 @@ static fl_tiles overlapped(const filch_data *by, uint32_t tile, const filch_data
 static fl_task_access access_to(const fl_split_part *part, uint32_t tile, uint32_t mode)
 {
     return (fl_task_access){
-        .slot = part->slot & 0x7ffffffu, .is_final = 1, .mode = mode & 0xfu, .tile = tile};
+        .slot = part->slot & FL_MOST_SLOTS, .is_final = 1, .mode = mode & 0xfu, .tile = tile};
 }
 
 /* Adds the gate in front of a tile that no task of the graph has used. */
@@ -226,23 +227,31 @@ filch_status fl_splits_check(const filch_graph *graph, const filch_task_desc *de
     return FILCH_OK;
 }
 
-filch_status fl_splits_enter(filch_graph *graph, const fl_task_access *accesses, uint32_t count)
+static bool enter_tile(filch_graph *graph, fl_split_part *part, uint32_t tile, uint32_t mode)
 {
-    for (uint32_t i = 0; i < count; ++i) {
-        fl_task_access access = accesses[i];
+    fl_part_tile *own = &part->tiles[tile];
+    if (own->used != part->split->phase && !bring(graph, part, tile)) {
+        return false;
+    }
+    /* If the add fails later, an unnecessary write-back may happen. */
+    own->is_parked = false;
+    if ((mode & FILCH_WRITE) != 0) {
+        own->written = own->used;
+        own->is_dirty = true;
+    }
+    return true;
+}
+
+filch_status fl_splits_enter(filch_graph *graph, const fl_access_list *list)
+{
+    for (uint32_t i = 0; i < list->count; ++i) {
+        fl_task_access access = list->at[i];
         fl_split_part *part = access.mode != FILCH_SCRATCH ? graph->slots[access.slot]->part : NULL;
-        if (part == NULL) {
-            continue;
-        }
-        fl_part_tile *tile = &part->tiles[access.tile];
-        if (tile->used != part->split->phase && !bring(graph, part, access.tile)) {
-            return FILCH_OUT_OF_MEMORY;
-        }
-        /* If the add fails later, an unnecessary write-back may happen. */
-        tile->is_parked = false;
-        if ((access.mode & FILCH_WRITE) != 0) {
-            tile->written = tile->used;
-            tile->is_dirty = true;
+        fl_rect tiles = part != NULL ? fl_list_tiles(list, i) : (fl_rect){.rows = 0};
+        for (uint32_t t = 0; t < fl_rect_count(tiles); ++t) {
+            if (!enter_tile(graph, part, fl_rect_at(tiles, t), access.mode)) {
+                return FILCH_OUT_OF_MEMORY;
+            }
         }
     }
     return FILCH_OK;
@@ -352,7 +361,7 @@ static filch_status join(filch_graph *graph, filch_data *const data[2], uint32_t
     filch_status status = FILCH_OK;
     for (int i = 0; i < 2 && status == FILCH_OK; ++i) {
         status = fl_graph_slot(graph, data[i], &slots[i]);
-        accesses[i] = (fl_task_access){.slot = slots[i] & 0x7ffffffu, .mode = FILCH_READWRITE};
+        accesses[i] = (fl_task_access){.slot = slots[i] & FL_MOST_SLOTS, .mode = FILCH_READWRITE};
     }
     if (graph->kind == FILCH_GRAPH_OPEN) {
         status = status == FILCH_OK ? fl_open_enter(graph, accesses, 2, text, bytes) : status;
@@ -384,7 +393,8 @@ static filch_status partition(filch_graph *graph, filch_data *parent, filch_data
     }
     fl_split *split = NULL;
     if (status == FILCH_OK) {
-        split = part != NULL ? part->split : add_split(graph, slots[0]);
+        bool fits = fl_block_readers_end(graph, graph->slots[slots[0]]) == FILCH_OK;
+        split = part != NULL ? part->split : fits ? add_split(graph, slots[0]) : NULL;
     }
     if (split != NULL) {
         part = graph->slots[slots[1]]->part;

@@ -15,7 +15,10 @@ static void put_successor(fl_task *successor, void *user)
     out->before = ",";
 }
 
-/* Writes handle, tile (bytes / 64 for scratch memory) and mode of every access. */
+/* Added to the mode of an access to a block, whose tile rows and tile columns follow. */
+#define BLOCK_MODE 16u
+
+/* Writes handle, first tile (bytes / 64 for scratch memory) and mode of every access. */
 static void put_accesses(FILE *file, const filch_graph *graph, uint32_t count)
 {
     fprintf(file, ",\"accesses\":[");
@@ -26,8 +29,12 @@ static void put_accesses(FILE *file, const filch_graph *graph, uint32_t count)
             const fl_task_access *access = &task->accesses[k];
             bool is_scratch = access->mode == FILCH_SCRATCH;
             uint32_t number = is_scratch ? 0 : fl_graph_data(graph, access->slot)->noted - 1;
-            fprintf(file, "%s%u,%u,%u", k != 0 ? "," : "", (unsigned)number, (unsigned)access->tile,
-                    (unsigned)access->mode);
+            fl_rect tiles = fl_task_tiles(task, k); /* of scratch memory: one "tile" */
+            fprintf(file, "%s%u,%u,%u", k != 0 ? "," : "", (unsigned)number, (unsigned)tiles.first,
+                    (unsigned)access->mode + (access->is_block ? BLOCK_MODE : 0));
+            if (access->is_block) {
+                fprintf(file, ",%u,%u", (unsigned)tiles.rows, (unsigned)tiles.cols);
+            }
         }
         fprintf(file, "]");
     }

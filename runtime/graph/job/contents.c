@@ -119,11 +119,6 @@ void fl_job_note_contents(const filch_job *job)
 
 /* --- Open graphs --- */
 
-static uint32_t tile_of(const filch_access *access)
-{
-    return fl_data_tile(access->data, access->row, access->col);
-}
-
 static bool is_watched(const filch_access *access)
 {
     return access->mode != FILCH_SCRATCH && access->data->written != NULL;
@@ -131,12 +126,11 @@ static bool is_watched(const filch_access *access)
 
 /* Records that the task reads a tile never written. */
 static filch_status refuse_unwritten(const filch_graph *graph, const filch_task_desc *desc,
-                                     uint32_t i)
+                                     uint32_t i, uint32_t tile)
 {
     const filch_access *access = &desc->accesses[i];
     filch_error error = FILCH_ERROR_INIT;
-    filch_status status =
-        fl_data_fail_unwritten(access->data, tile_of(access), "filch_graph_add", &error);
+    filch_status status = fl_data_fail_unwritten(access->data, tile, "filch_graph_add", &error);
     /* The error names the handle, if the handle has a label. */
     return error.label[0] == '\0'
                ? fl_graph_refuse(graph, desc, status, "%s", error.text)
@@ -158,11 +152,12 @@ filch_status fl_open_check_contents(const filch_graph *graph, const filch_task_d
         if (access->mode == FILCH_WRITE) {
             continue;
         }
+        uint32_t tile;
         fl_mutex_lock(&core->lock);
-        bool is_written = fl_data_is_written(access->data, tile_of(access));
+        bool is_unwritten = fl_data_find_unwritten(access->data, fl_access_tiles(access), &tile);
         fl_mutex_unlock(&core->lock);
-        if (!is_written) {
-            return refuse_unwritten(graph, desc, i);
+        if (is_unwritten) {
+            return refuse_unwritten(graph, desc, i, tile);
         }
     }
     return FILCH_OK;
@@ -174,8 +169,11 @@ void fl_open_note_contents(filch_graph *graph, const filch_task_desc *desc)
     for (uint32_t i = 0; i < desc->access_count; ++i) {
         const filch_access *access = &desc->accesses[i];
         if (is_watched(access) && access->mode != FILCH_READ) {
+            fl_rect tiles = fl_access_rect(access);
             fl_mutex_lock(&core->lock);
-            fl_data_note_written(access->data, tile_of(access));
+            for (uint32_t t = 0; t < fl_rect_count(tiles); ++t) {
+                fl_data_note_written(access->data, fl_rect_at(tiles, t));
+            }
             fl_mutex_unlock(&core->lock);
         }
     }

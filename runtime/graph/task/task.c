@@ -26,7 +26,10 @@ void fl_task_views(const fl_task *task, filch_view *views, char *scratch)
                 (filch_view){.ptr = scratch, .rows = bytes, .cols = 1, .ld = bytes, .element = 1};
             scratch = scratch != NULL ? scratch + bytes : NULL;
         } else {
-            views[i] = fl_data_tile_view(fl_graph_data(task->graph, access.slot), access.tile);
+            const filch_data *data = fl_graph_data(task->graph, access.slot);
+            views[i] = FL_UNLIKELY(access.is_block)
+                           ? fl_data_rect_view(data, fl_task_blocks(task)[access.tile])
+                           : fl_data_tile_view(data, access.tile);
         }
     }
 }

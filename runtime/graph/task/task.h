@@ -47,14 +47,17 @@ typedef struct fl_more {
     fl_task *tasks[FL_MORE_SUCCESSORS];
 } fl_more;
 
-/* A resolved access: a tile of the graph's handle. In mode FILCH_SCRATCH, tile = bytes / 64,
- * rounded up. */
+/* A resolved access: a tile, or a block of several tiles, of the graph's handle. In mode
+ * FILCH_SCRATCH, tile = bytes / 64, rounded up. */
 typedef struct fl_task_access {
-    uint32_t slot : 27;    /* index in graph->slots */
-    uint32_t is_final : 1; /* no later task of the graph is known to write the tile */
+    uint32_t slot : 26;    /* index in graph->slots */
+    uint32_t is_block : 1; /* tile is an index in the task's blocks */
+    uint32_t is_final : 1; /* no later task of the graph is known to write some of the tiles */
     uint32_t mode : 4;     /* filch_access_mode */
     uint32_t tile;
 } fl_task_access;
+
+#define FL_MOST_SLOTS ((1u << 26) - 1)
 
 struct fl_task {
     /* Members touched when an empty task runs and retires: one cache line. */
@@ -101,6 +104,7 @@ struct fl_task {
     /* Owned by the worker that claimed the task. A byte of its own: workers with parts of a divided
      * task write it beside readers of `moves`. */
     bool is_poisoned; /* valid in a claimed queue: the task is to be skipped */
+    bool has_blocks;  /* some access is to a block; the blocks are behind the items */
 };
 
 /* Extra data of a commuting or reducing access. A task with such accesses has an array of extras
@@ -120,10 +124,12 @@ typedef struct fl_items {
     struct fl_division *division;
 } fl_items;
 
-static inline size_t fl_access_bytes(uint32_t count, bool has_extras, bool has_items)
+/* Bytes of a task's accesses and of all that is behind them. */
+static inline size_t fl_access_bytes(uint32_t count, bool has_extras, bool has_items,
+                                     uint32_t blocks)
 {
     return count * (sizeof(fl_task_access) + (has_extras ? sizeof(fl_extra) : 0)) +
-           (has_items ? sizeof(fl_items) : 0);
+           (has_items ? sizeof(fl_items) : 0) + blocks * sizeof(fl_rect);
 }
 
 static inline bool fl_task_has_extras(const fl_task *task)
@@ -140,8 +146,34 @@ static inline fl_extra *fl_task_extras(const fl_task *task)
 /* Returns the items of a task that has items. */
 static inline fl_items *fl_task_items(const fl_task *task)
 {
-    size_t before = fl_access_bytes(task->access_count, fl_task_has_extras(task), false);
+    size_t before = fl_access_bytes(task->access_count, fl_task_has_extras(task), false, 0);
     return (fl_items *)(void *)((char *)task->accesses + before);
+}
+
+/* Returns the blocks of a task that has blocks. */
+static inline fl_rect *fl_task_blocks(const fl_task *task)
+{
+    size_t before =
+        fl_access_bytes(task->access_count, fl_task_has_extras(task), task->has_items, 0);
+    return (fl_rect *)(void *)((char *)task->accesses + before);
+}
+
+/* Returns the tiles of an access to a handle. */
+static inline fl_rect fl_task_tiles(const fl_task *task, uint32_t i)
+{
+    fl_task_access access = task->accesses[i];
+    return FL_UNLIKELY(access.is_block) ? fl_task_blocks(task)[access.tile]
+                                        : fl_rect_of_tile(access.tile);
+}
+
+/* Returns the number of accesses to blocks. */
+static inline uint32_t fl_task_block_count(const fl_task *task)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; task->has_blocks && i < task->access_count; ++i) {
+        count += task->accesses[i].is_block;
+    }
+    return count;
 }
 
 /* Items of grains [lo, hi). */

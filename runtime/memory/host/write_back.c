@@ -125,7 +125,8 @@ static bool drop_place(fl_places *places, const filch_data *data, fl_replicas *r
             all = false;
             continue;
         }
-        for (uint32_t t = tile; t < block->end; ++t) {
+        for (uint32_t i = 0; i < fl_rect_count(block->tiles); ++i) {
+            uint32_t t = fl_rect_at(block->tiles, i);
             if (fl_replica_at(replicas, t, place)->block == block) {
                 fl_replica_detach(places, data, fl_replica_at(replicas, t, place));
             }

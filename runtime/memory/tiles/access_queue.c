@@ -5,8 +5,7 @@
 /* Tells whether two blocks of tiles overlap; row1 0: every tile. */
 static bool overlap(fl_tiles a, fl_tiles b)
 {
-    return a.row1 == 0 || b.row1 == 0 ||
-           (a.row0 < b.row1 && b.row0 < a.row1 && a.col0 < b.col1 && b.col0 < a.col1);
+    return a.row1 == 0 || b.row1 == 0 || fl_tiles_meet(a, b);
 }
 
 bool fl_access_queue_conflict(const fl_queued_access *a, const fl_queued_access *b)

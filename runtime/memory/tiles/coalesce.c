@@ -75,7 +75,7 @@ bool fl_coalesced_may_join(const filch_data *data, const fl_replicas *replicas, 
 {
     const fl_block *block = fl_replica_at(replicas, tile, place)->block;
     return data->tiles_down > 1 && column_bytes(data, tile) < WIDE_BYTES &&
-           (block == NULL || (block->end - block->first == 1 && block != &replicas->home &&
+           (block == NULL || (fl_rect_count(block->tiles) == 1 && block != &replicas->home &&
                               fl_load_relaxed(&block->uses) == 0)); /* rises under the lock only */
 }
 

@@ -506,6 +506,19 @@ filch_view fl_data_tile_view(const filch_data *data, uint32_t tile)
     return view;
 }
 
+filch_view fl_data_rect_view(const filch_data *data, fl_rect rect)
+{
+    fl_tiles tiles = fl_rect_tiles(data, rect);
+    filch_view view = {.ld = data->ld,
+                       .row = fl_data_row_start(data, tiles.row0),
+                       .col = fl_data_col_start(data, tiles.col0),
+                       .element = data->element};
+    view.rows = fl_data_row_start(data, tiles.row1) - view.row;
+    view.cols = fl_data_col_start(data, tiles.col1) - view.col;
+    view.ptr = host_at(data, &view);
+    return view;
+}
+
 filch_view fl_data_range_view(const filch_data *data, uint64_t first, uint64_t last)
 {
     filch_view view = {.ld = data->ld, .element = data->element};

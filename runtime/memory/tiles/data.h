@@ -15,6 +15,12 @@ typedef struct fl_tiles {
     uint32_t row0, row1, col0, col1;
 } fl_tiles;
 
+/* A block of a handle's tiles by number: `rows` consecutive tiles of each of `cols` consecutive
+ * tile columns, which begin `down` tiles apart. A single tile is a block, too. */
+typedef struct fl_rect {
+    uint32_t first, rows, cols, down;
+} fl_rect;
+
 /* Entry of a job, or of the host, in a handle's access queue. Conflicting jobs run in the order
  * of submission. A reader waits for earlier writers, a writer for every earlier entry. The host
  * and a job conflict only on shared tiles. */
@@ -102,6 +108,62 @@ static inline uint32_t fl_data_tile(const struct filch_data *data, uint32_t row,
     return col * data->tiles_down + row;
 }
 
+/* Block of a single tile. */
+static inline fl_rect fl_rect_of_tile(uint32_t tile)
+{
+    return (fl_rect){tile, 1, 1, 1};
+}
+
+/* Block of tiles [first, end): tiles of a single tile column, or whole tile columns. */
+static inline fl_rect fl_rect_of_range(const struct filch_data *data, uint32_t first, uint32_t end)
+{
+    uint32_t down = data->tiles_down, count = end - first;
+    return count <= down - first % down ? (fl_rect){first, count, 1, down}
+                                        : (fl_rect){first, down, count / down, down};
+}
+
+static inline uint32_t fl_rect_count(fl_rect rect)
+{
+    return rect.rows * rect.cols;
+}
+
+/* Returns the i-th tile of a block, in ascending order. */
+static inline uint32_t fl_rect_at(fl_rect rect, uint32_t i)
+{
+    return rect.cols == 1 || rect.rows == rect.down
+               ? rect.first + i
+               : rect.first + i / rect.rows * rect.down + i % rect.rows;
+}
+
+static inline uint32_t fl_rect_last(fl_rect rect)
+{
+    return rect.first + (rect.cols - 1) * rect.down + rect.rows - 1;
+}
+
+static inline bool fl_rect_has(fl_rect rect, uint32_t tile)
+{
+    uint32_t at = tile - rect.first;
+    return tile >= rect.first && at / rect.down < rect.cols && at % rect.down < rect.rows;
+}
+
+static inline bool fl_rect_is_same(fl_rect a, fl_rect b)
+{
+    return a.first == b.first && a.rows == b.rows && a.cols == b.cols;
+}
+
+/* Block as rows and columns of tiles of its handle. */
+static inline fl_tiles fl_rect_tiles(const struct filch_data *data, fl_rect rect)
+{
+    uint32_t row = rect.first % data->tiles_down, col = rect.first / data->tiles_down;
+    return (fl_tiles){row, row + rect.rows, col, col + rect.cols};
+}
+
+/* Tells whether two blocks have a tile in common. */
+static inline bool fl_tiles_meet(fl_tiles a, fl_tiles b)
+{
+    return a.row0 < b.row1 && b.row0 < a.row1 && a.col0 < b.col1 && b.col0 < a.col1;
+}
+
 /* Block of every tile of the handle. */
 static inline fl_tiles fl_data_all_tiles(const struct filch_data *data)
 {
@@ -178,6 +240,8 @@ static inline bool fl_data_is_streamed(const struct filch_data *data)
 
 /* View of the block covered by a tile, as on the host. ptr has no meaning without a host buffer. */
 filch_view fl_data_tile_view(const struct filch_data *data, uint32_t tile);
+/* View of a block of tiles, as on the host. */
+filch_view fl_data_rect_view(const struct filch_data *data, fl_rect rect);
 /* View of elements [first, last) of a 1-D handle, or columns [first, last) of a 2-D handle. */
 filch_view fl_data_range_view(const struct filch_data *data, uint64_t first, uint64_t last);
 /* Number of elements along the axis divided by a batch: columns, or rows of a single column. */

@@ -406,9 +406,10 @@ static double score_block(const fl_residents *residents, const fl_block *block,
     const fl_replicas *replicas = fl_load_acquire(&data->replicas);
     uint64_t now = fl_load_relaxed(&residents->now), used = fl_load_relaxed(&block->used);
     fl_candidate candidate = {.next = FL_ACCESS_NEVER, .unused = now > used ? now - used : 0};
-    uint32_t step = (block->end - block->first - 1) / MOST_TILES + 1;
+    uint32_t count = fl_rect_count(block->tiles), step = (count - 1) / MOST_TILES + 1;
     bool is_known = foresight != NULL;
-    for (uint32_t tile = block->first; tile < block->end; tile += step) {
+    for (uint32_t i = 0; i < count; i += step) {
+        uint32_t tile = fl_rect_at(block->tiles, i);
         if (!fl_replica_is_valid(data, fl_replica_at(replicas, tile, block->place), block->place)) {
             continue;
         }
@@ -526,7 +527,8 @@ static bool empty_block(fl_places *places, fl_block *block, fl_traffic *traffic,
      * caller. */
     is_ours = block->held == 0 ||
               (fl_load_acquire(&block->uses) == 0 && fl_load_relaxed(&replicas->pins) == 0);
-    for (uint32_t tile = block->first; is_ours && tile < block->end; ++tile) {
+    for (uint32_t i = 0; is_ours && i < fl_rect_count(block->tiles); ++i) {
+        uint32_t tile = fl_rect_at(block->tiles, i);
         if (fl_replica_at(replicas, tile, block->place)->block != block) {
             continue; /* the tile has moved to a second block */
         }

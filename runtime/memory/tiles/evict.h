@@ -34,8 +34,8 @@ struct fl_traffic;
 /* Concurrent copies from a block; a further copy waits for the end of an earlier copy. */
 #define FL_BLOCK_READERS 8
 
-/* Device memory for tiles [first, end) of a handle. Columns lie without gaps, except in a
- * caller's buffer. */
+/* Device memory for a block of a handle's tiles. Columns lie without gaps, except in a caller's
+ * buffer. */
 typedef struct fl_block {
     /* Neighbours in the ring of the node; next also links blocks given back. */
     struct fl_block *next, *prev;
@@ -43,7 +43,7 @@ typedef struct fl_block {
     char *ptr;
     size_t bytes, pitch;
     uint32_t place;
-    uint32_t first, end;
+    fl_rect tiles;
     uint32_t held;         /* tiles stored in the block; under the handle's lock */
     bool is_leaving;       /* being evicted; under the lock of residents */
     _Atomic uint32_t uses; /* pin count; rises only under the handle's lock */

@@ -87,14 +87,28 @@ static bool is_empty(const fl_operand *operand)
 
 static bool is_all(const fl_operand *operand)
 {
-    return operand->tile == 0 && operand->tile_end == fl_data_tile_count(operand->data);
+    return fl_rect_count(operand->tiles) == fl_data_tile_count(operand->data);
+}
+
+/* Tells whether the operand is a task's block of several tiles. */
+static bool is_block(const fl_operand *operand)
+{
+    return !operand->is_chunk && fl_rect_count(operand->tiles) != 1;
+}
+
+/* View of the operand's elements, as on the host. */
+static filch_view host_view(const fl_operand *operand)
+{
+    return operand->is_chunk ? fl_data_range_view(operand->data, operand->first, operand->last)
+                             : fl_data_rect_view(operand->data, operand->tiles);
 }
 
 void fl_operand_resolve(fl_operand *operand)
 {
+    uint32_t tile, end;
     operand->is_streamed = fl_data_is_streamed(operand->data) && !operand->is_whole;
-    fl_data_tiles_of(operand->data, operand->first, operand->last, &operand->tile,
-                     &operand->tile_end);
+    fl_data_tiles_of(operand->data, operand->first, operand->last, &tile, &end);
+    operand->tiles = fl_rect_of_range(operand->data, tile, end);
 }
 
 /* --- Memory for operands --- */
@@ -102,8 +116,9 @@ void fl_operand_resolve(fl_operand *operand)
 /* Returns the block holding every tile of the operand; null: no such block. Requires the lock. */
 static fl_block *find_block(const fl_replicas *replicas, const fl_operand *operand, uint32_t place)
 {
-    fl_block *block = fl_replica_at(replicas, operand->tile, place)->block;
-    for (uint32_t tile = operand->tile + 1; block != NULL && tile < operand->tile_end; ++tile) {
+    fl_block *block = fl_replica_at(replicas, operand->tiles.first, place)->block;
+    for (uint32_t i = 1; block != NULL && i < fl_rect_count(operand->tiles); ++i) {
+        uint32_t tile = fl_rect_at(operand->tiles, i);
         block = fl_replica_at(replicas, tile, place)->block == block ? block : NULL;
     }
     return block;
@@ -121,7 +136,7 @@ static void unpin(const fl_operand *operand, uint32_t place)
 {
     if (!is_empty(operand)) {
         /* Pinned: the block is still in place. Release: the block's use precedes its eviction. */
-        fl_block *block = fl_replica_at(replicas_of(operand), operand->tile, place)->block;
+        fl_block *block = fl_replica_at(replicas_of(operand), operand->tiles.first, place)->block;
         fl_sub_acq_rel(&block->uses, 1);
     }
 }
@@ -150,12 +165,13 @@ static bool may_regroup(const fl_fetch *fetch, const fl_operand *operand,
                         const fl_replicas *replicas, const fl_block *block)
 {
     const fl_admission *admission = fetch->admission;
-    return admission->foresight != NULL && !operand->is_chunk &&
+    return admission->foresight != NULL && !operand->is_chunk && !is_block(operand) &&
            (operand->mode & FILCH_READ) != 0 && !admission->is_tight && !admission->is_pressed &&
            fl_load_relaxed(&block->uses) == 0 && /* relaxed: under the lock */
-           !fl_replica_is_valid(operand->data, fl_replica_at(replicas, operand->tile, fetch->place),
+           !fl_replica_is_valid(operand->data,
+                                fl_replica_at(replicas, operand->tiles.first, fetch->place),
                                 fetch->place) &&
-           fl_coalesced_may_join(operand->data, replicas, operand->tile, fetch->place);
+           fl_coalesced_may_join(operand->data, replicas, operand->tiles.first, fetch->place);
 }
 
 /* Pins the operand's block, if present and meant to stay in place. */
@@ -176,11 +192,11 @@ static bool reserve_resident(const fl_fetch *fetch, fl_operand *operand, bool st
     return operand->is_reserved;
 }
 
-/* Tells whether a block of tiles [first, end) is in use. */
-static bool is_used(const fl_replicas *replicas, uint32_t first, uint32_t end, uint32_t place)
+/* Tells whether a block holding one of the tiles is in use. */
+static bool is_used(const fl_replicas *replicas, fl_rect tiles, uint32_t place)
 {
-    for (uint32_t tile = first; tile < end; ++tile) {
-        const fl_block *block = fl_replica_at(replicas, tile, place)->block;
+    for (uint32_t i = 0; i < fl_rect_count(tiles); ++i) {
+        const fl_block *block = fl_replica_at(replicas, fl_rect_at(tiles, i), place)->block;
         /* Acquire: the accesses of former users precede the caller's. */
         if (block != NULL && fl_load_acquire(&block->uses) != 0) {
             return true;
@@ -189,26 +205,25 @@ static bool is_used(const fl_replicas *replicas, uint32_t first, uint32_t end, u
     return false;
 }
 
-/* Assigns a new block to tiles [first, end), and pins the block. Gives the block back if a
- * second thread was faster. FILCH_NOT_READY: the tiles are in use in a second block. */
+/* Assigns a new block to tiles, the operand's among them, and pins the block. Gives the block back
+ * if a second thread was faster. FILCH_NOT_READY: the tiles are in use in a second block. */
 static filch_status settle(const fl_fetch *fetch, fl_operand *operand, fl_block *block,
-                           uint32_t first, uint32_t end)
+                           fl_rect tiles)
 {
     filch_data *data = operand->data;
     fl_replicas *replicas = replicas_of(operand);
-    filch_view view = fl_data_tile_view(data, first), to = fl_data_tile_view(data, end - 1);
+    filch_view view = fl_data_rect_view(data, tiles);
     filch_status status = FILCH_OK;
     block->data = data;
-    block->first = first;
-    block->end = end;
-    /* The block holds whole columns of tiles, or tiles of a single tile column. */
-    block->pitch = (size_t)((to.row + to.rows - view.row) * view.element);
+    block->tiles = tiles;
+    block->pitch = (size_t)(view.rows * view.element);
     fl_mutex_lock(&replicas->lock);
     fl_block *found = find_block(replicas, operand, fetch->place);
-    if (found != NULL && !operand->is_chunk && (found->first > first || found->end < end)) {
+    if (found != NULL && !operand->is_chunk &&
+        (found->tiles.first > tiles.first || fl_rect_last(found->tiles) < fl_rect_last(tiles))) {
         found = NULL; /* a task's tile moves into a block with its neighbours */
     }
-    if (found != NULL || is_used(replicas, first, end, fetch->place)) {
+    if (found != NULL || is_used(replicas, tiles, fetch->place)) {
         if (found != NULL) {
             pin(fetch, found);
         }
@@ -242,10 +257,10 @@ static filch_status take(const fl_fetch *fetch, const fl_operand *operand, size_
     return fl_block_new_evict(fetch->places, fetch->device, bytes, &any, block, fetch->error);
 }
 
-/* Takes private memory for elements [first, last). */
+/* Takes private memory for the operand's elements. */
 static filch_status stage(const fl_fetch *fetch, fl_operand *operand)
 {
-    filch_view view = fl_data_range_view(operand->data, operand->first, operand->last);
+    filch_view view = host_view(operand);
     filch_status status =
         take(fetch, operand, (size_t)(view.rows * view.cols * view.element), &operand->staging);
     operand->is_reserved = status == FILCH_OK;
@@ -263,7 +278,7 @@ static bool reserve_whole(const fl_fetch *fetch, fl_operand *operand)
                      &block, &error) != FILCH_OK) {
         return false;
     }
-    return settle(fetch, operand, block, 0, tiles) == FILCH_OK;
+    return settle(fetch, operand, block, fl_rect_of_range(operand->data, 0, tiles)) == FILCH_OK;
 }
 
 /* Reserves a coalesced block for a tile and its neighbours, if worthwhile. Evicts only blocks
@@ -275,7 +290,7 @@ static bool reserve_run(const fl_fetch *fetch, fl_operand *operand)
         return false;
     }
     fl_coalesced run = fl_coalesced_choose(fetch->places, fetch->device, operand->data,
-                                           operand->tile, fetch->admission);
+                                           operand->tiles.first, fetch->admission);
     uint32_t count = run.end - run.first;
     const fl_victims later = {.foresight = foresight,
                               .later = run.latest,
@@ -288,16 +303,40 @@ static bool reserve_run(const fl_fetch *fetch, fl_operand *operand)
                                          &later, &block, &error) != FILCH_OK) {
         return false;
     }
-    return settle(fetch, operand, block, run.first, run.end) == FILCH_OK;
+    return settle(fetch, operand, block, fl_rect_of_range(operand->data, run.first, run.end)) ==
+           FILCH_OK;
+}
+
+/* Reserves a new block for exactly the operand's tiles. */
+static filch_status reserve_tiles(const fl_fetch *fetch, fl_operand *operand)
+{
+    fl_block *block;
+    filch_status status =
+        take(fetch, operand, fl_rect_bytes(operand->data, operand->tiles), &block);
+    return status == FILCH_OK ? settle(fetch, operand, block, operand->tiles) : status;
+}
+
+/* Reserves memory for a task's block of tiles. A block that the task only reads may be private: no
+ * tile has to move then, and nothing waits for the other users of the tiles. */
+static filch_status reserve_block(const fl_fetch *fetch, fl_operand *operand, bool may_stage)
+{
+    bool writes = (operand->mode & FILCH_WRITE) != 0;
+    filch_status status = FILCH_NOT_READY;
+    if (reserve_resident(fetch, operand, true)) {
+        return FILCH_OK;
+    }
+    if (writes || is_all(operand) || !may_stage) {
+        status = reserve_tiles(fetch, operand);
+    }
+    return status == FILCH_NOT_READY && !writes && may_stage ? stage(fetch, operand) : status;
 }
 
 /* Reserves new memory for an operand. Requires residents->admit. */
 static filch_status reserve_new(const fl_fetch *fetch, fl_operand *operand, uint32_t index)
 {
     bool writes = (operand->mode & FILCH_WRITE) != 0;
-    fl_block *block;
+    bool may_stage = index < FL_MOST_STAGED;
     if (operand->is_chunk) {
-        bool may_stage = index < FL_MOST_STAGED;
         if ((operand->is_streamed || operand->is_shadowed) && may_stage) {
             return stage(fetch, operand);
         }
@@ -308,24 +347,41 @@ static filch_status reserve_new(const fl_fetch *fetch, fl_operand *operand, uint
             return stage(fetch, operand);
         }
     }
+    if (is_block(operand)) {
+        return reserve_block(fetch, operand, may_stage);
+    }
     if (!operand->is_chunk &&
         (reserve_run(fetch, operand) || reserve_resident(fetch, operand, true))) {
         return FILCH_OK;
     }
-    filch_status status =
-        take(fetch, operand, fl_coalesced_bytes(operand->data, operand->tile, operand->tile_end),
-             &block);
-    return status == FILCH_OK ? settle(fetch, operand, block, operand->tile, operand->tile_end)
-                              : status;
+    return reserve_tiles(fetch, operand);
+}
+
+/* Reserves a written block whose tiles lie apart. */
+static filch_status reserve_apart(const fl_fetch *fetch, fl_operand *operand)
+{
+    fl_replicas *replicas = replicas_of(operand);
+    fl_mutex_lock(&replicas->lock);
+    bool is_resident = find_block(replicas, operand, fetch->place) != NULL;
+    fl_mutex_unlock(&replicas->lock);
+    return is_resident ? FILCH_OK : reserve_tiles(fetch, operand);
 }
 
 /* Reserves every operand, or no operand. Requires residents->admit. */
 static filch_status reserve_all(const fl_fetch *fetch, fl_operand *operands, uint32_t count)
 {
     filch_status status = FILCH_OK;
+    /* Written blocks come before every pin of the item's own: their tiles may have to move. */
+    for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
+        if (is_block(&operands[i]) && (operands[i].mode & FILCH_WRITE) != 0) {
+            status = reserve_apart(fetch, &operands[i]);
+        }
+    }
     /* Resident operands come first: later reservations must not evict the blocks. */
-    for (uint32_t i = 0; i < count; ++i) {
-        reserve_resident(fetch, &operands[i], false);
+    for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
+        if (!operands[i].is_reserved) {
+            reserve_resident(fetch, &operands[i], false);
+        }
     }
     for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
         if (!operands[i].is_reserved) {
@@ -430,8 +486,9 @@ static filch_status gather_tile(const fl_fetch *fetch, const fl_operand *operand
                                 fl_replicas *replicas, uint32_t tile)
 {
     const filch_data *data = operand->data;
-    filch_view all = fl_data_range_view(data, operand->first, operand->last);
-    filch_view view = part_view(data, tile, operand->first, operand->last);
+    filch_view all = host_view(operand);
+    filch_view view = operand->is_chunk ? part_view(data, tile, operand->first, operand->last)
+                                        : fl_data_tile_view(data, tile);
     size_t pitch = (size_t)(all.rows * all.element);
     fl_spot to = {operand->staging->ptr + (size_t)(view.col - all.col) * pitch +
                       (size_t)((view.row - all.row) * view.element),
@@ -458,7 +515,7 @@ static void set_view(const fl_fetch *fetch, const fl_operand *operand, const fl_
         view->ptr = operand->staging->ptr;
         view->ld = view->rows;
     } else {
-        const fl_block *block = fl_replica_at(replicas, operand->tile, fetch->place)->block;
+        const fl_block *block = fl_replica_at(replicas, operand->tiles.first, fetch->place)->block;
         view->ptr = fl_block_at(data, block, view);
         view->ld = block->pitch / view->element;
     }
@@ -481,15 +538,17 @@ static filch_status fill(const fl_fetch *fetch, fl_operand *operand)
         set_view(fetch, operand, replicas);
         return status;
     }
-    bool in_run =
-        !operand->is_chunk && fetch->place != 0 && (operand->mode & FILCH_READ) != 0 &&
-        fl_coalesced_is_wanted(fetch->places, operand->data, operand->tile, fetch->admission);
+    bool in_run = !operand->is_chunk && !is_block(operand) && fetch->place != 0 &&
+                  (operand->mode & FILCH_READ) != 0 &&
+                  fl_coalesced_is_wanted(fetch->places, operand->data, operand->tiles.first,
+                                         fetch->admission);
     fl_mutex_lock(&replicas->lock);
     if (in_run) {
-        status = fl_coalesced_fill(fetch->places, operand->data, replicas, operand->tile,
+        status = fl_coalesced_fill(fetch->places, operand->data, replicas, operand->tiles.first,
                                    fetch->device, fetch->admission, operand->traffic, fetch->error);
     }
-    for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
+    for (uint32_t i = 0; i < fl_rect_count(operand->tiles) && status == FILCH_OK; ++i) {
+        uint32_t tile = fl_rect_at(operand->tiles, i);
         status = operand->staging != NULL
                      ? gather_tile(fetch, operand, replicas, tile)
                      : fl_tile_fetch(fetch->places, operand->data, replicas, tile, fetch->device,
@@ -578,7 +637,8 @@ static filch_status send_to_device(fl_places *places, const fl_operand *operand,
     filch_data *data = operand->data;
     fl_device *device = places->at[data->home].device;
     filch_status status = FILCH_OK;
-    for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
+    for (uint32_t i = 0; i < fl_rect_count(operand->tiles) && status == FILCH_OK; ++i) {
+        uint32_t tile = fl_rect_at(operand->tiles, i);
         status =
             fl_tile_fill(places, data, replicas, tile, data->home, device, operand->traffic, error);
         fl_marker next = fl_replica_at(replicas, tile, data->home)->ready;
@@ -600,7 +660,8 @@ static filch_status send_home(fl_places *places, fl_device *device, const fl_ope
 {
     filch_data *data = operand->data;
     filch_status status = FILCH_OK;
-    for (uint32_t tile = operand->tile; tile < operand->tile_end && status == FILCH_OK; ++tile) {
+    for (uint32_t i = 0; i < fl_rect_count(operand->tiles) && status == FILCH_OK; ++i) {
+        uint32_t tile = fl_rect_at(operand->tiles, i);
         fl_replica *replica = fl_replica_at(replicas, tile, device->place);
         filch_view view = fl_data_tile_view(data, tile);
         fl_replica_clear(places, fl_replica_at(replicas, tile, 0), device, FL_LANE_OUT);
@@ -652,7 +713,8 @@ filch_status fl_operand_commit(fl_places *places, fl_device *device, fl_operand 
     uint32_t place = place_of(device);
     filch_status status = FILCH_OK;
     fl_mutex_lock(&replicas->lock);
-    for (uint32_t tile = operand->tile; tile < operand->tile_end; ++tile) {
+    for (uint32_t i = 0; i < fl_rect_count(operand->tiles); ++i) {
+        uint32_t tile = fl_rect_at(operand->tiles, i);
         for (uint32_t other = 0; other < replicas->places; ++other) {
             fl_replica_invalidate(data, fl_replica_at(replicas, tile, other));
         }
@@ -677,20 +739,21 @@ static filch_status adopt_shadow(fl_places *places, fl_device *device, fl_operan
     filch_view view = fl_data_range_view(data, operand->first, operand->last);
     block->next = NULL;
     block->data = data;
-    block->first = operand->tile;
-    block->end = operand->tile_end;
+    block->tiles = operand->tiles;
     block->pitch = (size_t)(view.rows * view.element);
     block->vacant = 0; /* the work waited for the marker, and is past */
     operand->staging = NULL;
     fl_mutex_lock(&replicas->lock);
-    for (uint32_t tile = operand->tile; tile < operand->tile_end; ++tile) {
+    for (uint32_t i = 0; i < fl_rect_count(operand->tiles); ++i) {
+        uint32_t tile = fl_rect_at(operand->tiles, i);
         for (uint32_t place = 0; place < replicas->places; ++place) {
             fl_replica_invalidate(data, fl_replica_at(replicas, tile, place));
         }
     }
     /* The tiles are invalid: adopting copies nothing, and only a copy could fail. */
     filch_status status = fl_block_adopt(places, data, replicas, block, device, error);
-    for (uint32_t tile = operand->tile; tile < operand->tile_end; ++tile) {
+    for (uint32_t i = 0; i < fl_rect_count(operand->tiles); ++i) {
+        uint32_t tile = fl_rect_at(operand->tiles, i);
         fl_replica_set(data, fl_replica_at(replicas, tile, device->place), FL_MODIFIED, 0);
     }
     fl_block_enter(places, block);
@@ -741,7 +804,7 @@ static filch_status make_room(fl_places *places, filch_data *data, uint32_t tile
 {
     const fl_admission admission = {.foresight = NULL};
     const fl_fetch fetch = {places, places->at[place].device, place, &admission, NULL, error};
-    fl_operand operand = {.data = data, .mode = FILCH_READ, .tile = tile, .tile_end = tile + 1};
+    fl_operand operand = {.data = data, .mode = FILCH_READ, .tiles = fl_rect_of_tile(tile)};
     fl_residents *residents = &places->residents[place];
     fl_mutex_lock(&residents->admit);
     filch_status status = reserve_all(&fetch, &operand, 1);

@@ -7,15 +7,17 @@
  * tile on the first need. The node keeps the memory until the handle's end or an eviction
  * (evict.h).
  *
- * Storage. Tiles lie in blocks. A block holds consecutive tiles of a handle; a tile is in at most a
- * single block per node. A task makes blocks of a tile or a few tiles. A chunk of a batch needs a
- * contiguous view of its tiles, and therefore takes, in the order given,
+ * Storage. Tiles lie in blocks. A block holds a rectangle of tiles of a handle; a tile is in at
+ * most a single block per node. A task's access to a tile makes a block of the tile or a few tiles.
+ * A chunk of a batch, and a task's access to a block of tiles, need a contiguous view of their
+ * tiles. They therefore take, in the order given,
  *  1. an existing block holding every tile of the chunk;
- *  2. a new block for the whole handle, if no eviction is necessary;
- *  3. for a writing chunk, or a chunk of the whole handle: a new block for the tiles, receiving the
+ *  2. for a chunk: a new block for the whole handle, if no eviction is necessary;
+ *  3. for a writing use, and for one of the whole handle: a new block for the tiles, receiving the
  *     tiles already in the node;
- *  4. for a chunk that only reads: a private block, filled from the sources of its elements and
- *     given back at the chunk's end. Chunks of a buffer owned by the host between jobs always use
+ *  4. for a use that only reads: a private block, filled from the sources of its elements and
+ *     given back at the end of the use. A task takes this way also where the way before would move
+ *     tiles that other items use. Chunks of a buffer owned by the host between jobs always use
  *     private copies (`is_streamed`), with a copy out if written.
  * Handles fitting into memory thus lie in a single block without further copies, and larger handles
  * lie in blocks of tiles or chunks. A tile in a larger block is used in place. Eviction takes the
@@ -47,11 +49,11 @@ typedef struct fl_operand {
     struct filch_data *data;
     filch_view *view; /* on entry: as on the host; on return: as in the node */
     uint32_t mode;    /* FILCH_READ, FILCH_WRITE or FILCH_READWRITE */
-    bool is_final;    /* no later task of the job writes the tile: write the tile back */
-    /* Chunk of a batch: elements [first, last) along the divided axis; else a tile. */
+    bool is_final;    /* no later task of the job writes some tile: write the tiles back */
+    /* Chunk of a batch: elements [first, last) along the divided axis; else a block of tiles. */
     bool is_chunk;
-    bool is_whole;           /* batch: every chunk uses the whole handle */
-    uint32_t tile, tile_end; /* tiles of a chunk, set by resolve */
+    bool is_whole; /* batch: every chunk uses the whole handle */
+    fl_rect tiles; /* of a chunk set by resolve */
     uint64_t first, last;
     /* Set by resolve: chunks of an unmanaged handle with a home in host memory. Every chunk is
      * copied in and out individually, regardless of tiles. */

@@ -35,7 +35,7 @@ static fl_replicas *make_replicas(fl_places *places, filch_data *data)
                                 .bytes = fl_data_bytes(data),
                                 .pitch = (size_t)(data->ld * data->element),
                                 .place = data->home,
-                                .end = (uint32_t)tiles,
+                                .tiles = fl_rect_of_range(data, 0, (uint32_t)tiles),
                                 .held = (uint32_t)tiles};
         for (uint32_t tile = 0; data->home != 0 && tile < tiles; ++tile) {
             fl_replica_at(made, tile, data->home)->block = &made->home;
@@ -309,16 +309,20 @@ filch_status fl_tile_tell_lost(const fl_places *places, const filch_data *data,
 
 /* --- Blocks --- */
 
+size_t fl_rect_bytes(const filch_data *data, fl_rect rect)
+{
+    filch_view view = fl_data_rect_view(data, rect);
+    return (size_t)(view.rows * view.cols * data->element);
+}
+
 size_t fl_coalesced_bytes(const filch_data *data, uint32_t first, uint32_t end)
 {
-    filch_view from = fl_data_tile_view(data, first), to = fl_data_tile_view(data, end - 1);
-    uint64_t rows = to.row + to.rows - from.row, cols = to.col + to.cols - from.col;
-    return (size_t)(rows * cols * data->element);
+    return fl_rect_bytes(data, fl_rect_of_range(data, first, end));
 }
 
 char *fl_block_at(const filch_data *data, const fl_block *block, const filch_view *view)
 {
-    filch_view first = fl_data_tile_view(data, block->first);
+    filch_view first = fl_data_tile_view(data, block->tiles.first);
     return block->ptr + (size_t)(view->col - first.col) * block->pitch +
            (size_t)((view->row - first.row) * data->element);
 }
@@ -640,7 +644,8 @@ filch_status fl_block_adopt(fl_places *places, filch_data *data, fl_replicas *re
                             fl_block *block, fl_device *device, filch_error *error)
 {
     filch_status status = FILCH_OK;
-    for (uint32_t tile = block->first; tile < block->end && status == FILCH_OK; ++tile) {
+    for (uint32_t i = 0; i < fl_rect_count(block->tiles) && status == FILCH_OK; ++i) {
+        uint32_t tile = fl_rect_at(block->tiles, i);
         status = adopt_tile(places, data, fl_replica_at(replicas, tile, block->place), tile, block,
                             device, error);
     }

@@ -137,11 +137,11 @@ double fl_divide_ns(const fl_worker *w, const fl_task *task)
 bool fl_divide_is_due(const fl_worker *w, const fl_task *task)
 {
     double ns = fl_divide_ns(w, task), work = (double)task->work;
-    /* Scratch memory on a lane comes with a launch, or is waited for. A task holding operands
-     * needed elsewhere must not wait in the middle. */
+    /* Scratch memory on a lane, and the private copy of a block, come with a launch, or are waited
+     * for. A task holding operands needed elsewhere must not wait in the middle. */
     return fl_divides(w) && !task->commutes && !task->reduces && fl_task_items(task)->grains >= 2 &&
            work > 0 && isfinite(work) &&
            (ns == 0 || ns >= 2 * FL_PIECE_DISPATCHES * fl_piece_dispatch_ns(w)) &&
-           (fl_piece_memory(w) == 0 || fl_task_scratch(task) == 0) &&
+           (fl_piece_memory(w) == 0 || (fl_task_scratch(task) == 0 && !task->has_blocks)) &&
            fl_other_for(w->sched, w, task, FL_OTHERS_ONLINE, 0, has_our_memory) != NULL;
 }

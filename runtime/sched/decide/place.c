@@ -16,7 +16,8 @@ static uint32_t holder_of(const fl_task *task, uint32_t i)
     fl_task_access access = task->accesses[i];
     const filch_data *data = fl_graph_data(task->graph, access.slot);
     /* Relaxed: the last writer is a predecessor, and the caller has seen the predecessor end. */
-    return data->holders != NULL ? fl_load_relaxed(&data->holders[access.tile]) : 0;
+    return data->holders != NULL ? fl_load_relaxed(&data->holders[fl_task_tiles(task, i).first])
+                                 : 0;
 }
 
 static bool is_mate(const fl_task *task, uint32_t i)
@@ -201,6 +202,15 @@ const uint32_t *fl_place_roots(fl_sched *sched, filch_graph *graph)
 
 /* --- Writers --- */
 
+/* Notes the worker as the holder of every tile of a written block. */
+static void note_block(const filch_data *data, fl_rect tiles, uint16_t self)
+{
+    for (uint32_t i = 0; i < fl_rect_count(tiles); ++i) {
+        /* Relaxed: as in fl_place_note. */
+        fl_store_relaxed(&data->holders[fl_rect_at(tiles, i)], self);
+    }
+}
+
 void fl_place_note(const fl_worker *w, const fl_task *task)
 {
     uint16_t self = (uint16_t)(w->index + 1);
@@ -215,6 +225,12 @@ void fl_place_note(const fl_worker *w, const fl_task *task)
         }
         const filch_data *data = fl_graph_data(task->graph, access.slot);
         if (data->holders == NULL) {
+            continue;
+        }
+        if (FL_UNLIKELY(access.is_block)) {
+            if (!is_read) {
+                note_block(data, fl_task_tiles(task, i), self);
+            }
             continue;
         }
         /* Relaxed, twice: the release of the successors' count publishes the holders, and two

@@ -33,8 +33,7 @@ static void adapt_operand(const fl_worker *w, const fl_task *task, uint32_t acce
         operand->data = partial;
         operand->mode = fl_reduction_mode(task);
         operand->is_final = false;
-        operand->tile = 0;
-        operand->tile_end = 1;
+        operand->tiles = fl_rect_of_tile(0);
     } else if (operand->mode == FILCH_COMMUTE) {
         const fl_commute_lock *turn = fl_task_extras(task)[access].turn;
         operand->mode = FILCH_READWRITE;
@@ -68,8 +67,7 @@ static void task_operands(fl_worker *w, const fl_task *task)
             .view = &w->call.views[i],
             .mode = access.mode,
             .is_final = access.is_final && !data->is_managed,
-            .tile = access.tile,
-            .tile_end = access.tile + 1,
+            .tiles = fl_task_tiles(task, i),
             .traffic = fl_job_traffic(task->graph->job, w->sched->count),
         };
         if (FL_UNLIKELY(has_extras)) {
@@ -193,8 +191,9 @@ bool fl_fetch_ahead(fl_worker *w, fl_task *task, bool is_claimed)
 {
     fl_offload *offload = w->offload;
     const fl_item item = {.job = task->graph->job, .task = task};
-    if (fl_task_has_extras(task)) {
-        /* Partial results and the like are made at the beginning of the task only. */
+    if (fl_task_has_extras(task) || task->has_blocks) {
+        /* Partial results and private copies of blocks are made at the beginning of the task
+         * only. */
         return false;
     }
     offload->waits.count = 0;
@@ -228,6 +227,6 @@ void fl_fetch_release(fl_worker *w, fl_in_flight *flight)
     if (fl_operands_list(w, &flight->item)) {
         fl_operands_release(fl_worker_places(w), fl_worker_carrier(w), offload->operands,
                             offload->operand_count,
-                            flight->item.task == NULL ? &flight->staged : NULL);
+                            fl_item_may_stage(&flight->item) ? &flight->staged : NULL);
     }
 }

@@ -62,8 +62,8 @@ static bool is_simple(const fl_worker *w, const fl_task *task)
         return false;
     }
     for (uint32_t i = 0; i < task->access_count; ++i) {
-        if (task->accesses[i].mode == FILCH_SCRATCH) {
-            /* The address of scratch memory depends on the lane. */
+        if (task->accesses[i].mode == FILCH_SCRATCH || task->accesses[i].is_block) {
+            /* The address of scratch memory depends on the lane, that of a block on the run. */
             return false;
         }
     }
@@ -260,8 +260,7 @@ static fl_operand operand_of(const fl_worker *w, const filch_graph *graph, size_
         .mode = ((bits & TILE_NEEDED) != 0 ? (uint32_t)FILCH_READ : 0u) |
                 ((bits & TILE_WRITTEN) != 0 ? (uint32_t)FILCH_WRITE : 0u),
         .is_final = (bits & TILE_FINAL) != 0 && !data->is_managed,
-        .tile = tile,
-        .tile_end = tile + 1,
+        .tiles = fl_rect_of_tile(tile),
         .traffic = fl_job_traffic(graph->job, w->sched->count),
     };
 }

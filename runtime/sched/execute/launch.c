@@ -376,7 +376,7 @@ static bool launch_kernel(fl_worker *w, fl_in_flight *flight)
         }
         return false;
     }
-    if (item->task == NULL) {
+    if (fl_item_may_stage(item)) {
         flight->staged = fl_operands_staged(w->offload->operands, w->offload->operand_count);
     }
     if (FL_UNLIKELY(is_piece)) {

@@ -36,6 +36,19 @@ static bool is_read(const fl_task_access *access)
     return access->mode != FILCH_SCRATCH && access->mode != FILCH_WRITE;
 }
 
+static void add_lack(const fl_places *places, const filch_data *data, uint32_t tile, uint32_t place,
+                     fl_lack *lack)
+{
+    uint64_t bytes = (uint64_t)lacking(data, tile, place);
+    lack->bytes += bytes;
+    lack->is_coming =
+        lack->is_coming || (bytes == 0 && fl_tile_is_coming(places, data, tile, place));
+    if (bytes != 0 && lack->count++ < FL_LACK_NAMES) {
+        lack->of[lack->count - 1].data = data;
+        lack->of[lack->count - 1].tile = tile;
+    }
+}
+
 fl_lack fl_missing_of_task(const fl_worker *w, const fl_task *task)
 {
     const fl_places *places = w->sched->core->places;
@@ -48,13 +61,9 @@ fl_lack fl_missing_of_task(const fl_worker *w, const fl_task *task)
             continue;
         }
         const filch_data *data = fl_graph_data(task->graph, access->slot);
-        uint64_t bytes = (uint64_t)lacking(data, access->tile, place);
-        lack.bytes += bytes;
-        lack.is_coming =
-            lack.is_coming || (bytes == 0 && fl_tile_is_coming(places, data, access->tile, place));
-        if (bytes != 0 && lack.count++ < FL_LACK_NAMES) {
-            lack.of[lack.count - 1].data = data;
-            lack.of[lack.count - 1].tile = access->tile;
+        fl_rect tiles = fl_task_tiles(task, i);
+        for (uint32_t t = 0; t < fl_rect_count(tiles); ++t) {
+            add_lack(places, data, fl_rect_at(tiles, t), place, &lack);
         }
     }
     return lack;
@@ -76,15 +85,16 @@ static double way_of(const fl_places *places, const filch_data *data, uint32_t t
     return is_home && home < peer ? home : peer;
 }
 
-/* Adds the bytes of tiles [begin, end) missing at thief and victim. */
-static void add_tiles(const fl_route *route, const filch_data *data, uint32_t begin, uint32_t end,
+/* Adds the bytes of tiles missing at thief and victim. */
+static void add_tiles(const fl_route *route, const filch_data *data, fl_rect tiles,
                       fl_missing *missing)
 {
     uint32_t thief = route->thief->place, victim = route->victim->place;
-    uint32_t looks = end - begin < FL_SAMPLED_PARTS ? end - begin : FL_SAMPLED_PARTS;
-    double each = looks != 0 ? (end - begin) / (double)looks : 0;
+    uint32_t count = fl_rect_count(tiles);
+    uint32_t looks = count < FL_SAMPLED_PARTS ? count : FL_SAMPLED_PARTS;
+    double each = looks != 0 ? count / (double)looks : 0;
     for (uint32_t i = 0; i < looks; ++i) {
-        uint32_t tile = begin + (uint32_t)((uint64_t)(end - begin) * i / looks);
+        uint32_t tile = fl_rect_at(tiles, (uint32_t)((uint64_t)count * i / looks));
         double bytes = lacking(data, tile, thief) * each,
                theirs = lacking(data, tile, victim) * each;
         if (bytes > 0) {
@@ -104,8 +114,8 @@ static void add_task(const fl_route *route, const fl_task *task, fl_missing *mis
     for (uint32_t i = 0; i < task->access_count && !task->is_gate; ++i) {
         const fl_task_access *access = &task->accesses[i];
         if (is_read(access)) {
-            add_tiles(route, fl_graph_data(task->graph, access->slot), access->tile,
-                      access->tile + 1, missing);
+            add_tiles(route, fl_graph_data(task->graph, access->slot), fl_task_tiles(task, i),
+                      missing);
         }
     }
 }
@@ -218,13 +228,14 @@ fl_missing_total fl_missing_haul(const fl_worker *w, const fl_task *task)
             continue; /* a graph with scratch accesses alone has no slots */
         }
         const filch_data *data = fl_graph_data(task->graph, access->slot);
-        double bytes = is_read(access) ? lacking(data, access->tile, place) : 0;
-        if (bytes > 0) {
-            haul.in_ns += bytes * best_way(places, data, access->tile, place);
+        fl_rect tiles = fl_task_tiles(task, i);
+        for (uint32_t t = 0; is_read(access) && t < fl_rect_count(tiles); ++t) {
+            uint32_t tile = fl_rect_at(tiles, t);
+            double bytes = lacking(data, tile, place);
+            haul.in_ns += bytes > 0 ? bytes * best_way(places, data, tile, place) : 0;
         }
         if (access->mode != FILCH_READ && is_followed) {
-            haul.out_ns += (double)fl_coalesced_bytes(data, access->tile, access->tile + 1) *
-                           way_out(places, place);
+            haul.out_ns += (double)fl_rect_bytes(data, tiles) * way_out(places, place);
         }
     }
     if (haul.in_ns > 0) {
@@ -295,7 +306,7 @@ static void add_grains(const fl_route *route, const filch_job *job, uint32_t lo,
         if (operands[i].is_streamed) {
             add_streamed(route, &operands[i], &seen);
         } else {
-            add_tiles(route, operands[i].data, operands[i].tile, operands[i].tile_end, &seen);
+            add_tiles(route, operands[i].data, operands[i].tiles, &seen);
         }
     }
     add_scaled(missing, &seen, reach < hi ? (double)(hi - lo) / (reach - lo) : 1);

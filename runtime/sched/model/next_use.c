@@ -20,6 +20,12 @@ typedef struct fl_forecast {
     _Atomic uint64_t *cursor;
 } fl_forecast;
 
+/* Returns the tiles of an access; none for scratch memory. */
+static fl_rect tiles_of(const fl_task *task, uint32_t i)
+{
+    return task->accesses[i].mode != FILCH_SCRATCH ? fl_task_tiles(task, i) : (fl_rect){.rows = 0};
+}
+
 /* Counts the uses of every tile by the graph's tasks, except scratch accesses. Tile t counts in
  * uses[t + 1], for the prefix sums. */
 static void count_uses(const filch_graph *graph, const uint32_t *base, uint32_t *uses)
@@ -27,8 +33,9 @@ static void count_uses(const filch_graph *graph, const uint32_t *base, uint32_t 
     for (uint32_t i = 0; i < graph->task_count; ++i) {
         const fl_task *task = fl_graph_task_at(graph, i);
         for (uint32_t a = 0; a < task->access_count; ++a) {
-            if (task->accesses[a].mode != FILCH_SCRATCH) {
-                ++uses[base[task->accesses[a].slot] + task->accesses[a].tile + 1];
+            fl_rect tiles = tiles_of(task, a);
+            for (uint32_t t = 0; t < fl_rect_count(tiles); ++t) {
+                ++uses[base[task->accesses[a].slot] + fl_rect_at(tiles, t) + 1];
             }
         }
     }
@@ -39,8 +46,9 @@ static void list_uses(const filch_graph *graph, const fl_forecast *forecast, uin
     for (uint32_t i = 0; i < graph->task_count; ++i) {
         const fl_task *task = fl_graph_task_at(graph, i);
         for (uint32_t a = 0; a < task->access_count; ++a) {
-            if (task->accesses[a].mode != FILCH_SCRATCH) {
-                uint32_t tile = forecast->base[task->accesses[a].slot] + task->accesses[a].tile;
+            fl_rect tiles = tiles_of(task, a);
+            for (uint32_t t = 0; t < fl_rect_count(tiles); ++t) {
+                uint32_t tile = forecast->base[task->accesses[a].slot] + fl_rect_at(tiles, t);
                 forecast->users[next[tile]++] = i;
             }
         }
@@ -54,7 +62,10 @@ static fl_forecast *make_forecast(const fl_memory *memory, const filch_graph *gr
         tiles += graph->slots[s]->tile_count;
     }
     for (uint32_t i = 0; i < graph->task_count; ++i) {
-        uses += fl_graph_task_at(graph, i)->access_count;
+        const fl_task *task = fl_graph_task_at(graph, i);
+        for (uint32_t a = 0; a < task->access_count; ++a) {
+            uses += fl_rect_count(tiles_of(task, a));
+        }
     }
     if (tiles >= UINT32_MAX - 1 || uses >= UINT32_MAX) {
         return NULL;
@@ -128,7 +139,8 @@ static bool reads(const fl_task *task, uint32_t slot, uint32_t tile)
 {
     for (uint32_t i = 0; i < task->access_count; ++i) {
         fl_task_access access = task->accesses[i];
-        if (access.slot == slot && access.tile == tile && access.mode != FILCH_SCRATCH) {
+        if (access.slot == slot && access.mode != FILCH_SCRATCH &&
+            fl_rect_has(fl_task_tiles(task, i), tile)) {
             return access.mode != FILCH_WRITE;
         }
     }
@@ -180,12 +192,13 @@ static uint64_t next_in_batch(const fl_outlook *outlook, const filch_data *data,
     const fl_offload *offload = outlook->worker->offload;
     for (uint32_t i = 0; i < offload->operand_count; ++i) {
         const fl_operand *operand = &offload->operands[i];
+        uint32_t end = operand->tiles.first + fl_rect_count(operand->tiles); /* of a chunk */
         if (operand->data == data) {
             *is_read = (operand->mode & FILCH_READ) != 0;
-            return operand->is_whole           ? 1
-                   : tile >= operand->tile_end ? (uint64_t)tile - operand->tile_end + 1
-                   : tile >= operand->tile     ? 1
-                                               : FL_ACCESS_NEVER;
+            return operand->is_whole              ? 1
+                   : tile >= end                  ? (uint64_t)tile - end + 1
+                   : tile >= operand->tiles.first ? 1
+                                                  : FL_ACCESS_NEVER;
         }
     }
     return FL_ACCESS_UNKNOWN;

@@ -121,6 +121,12 @@ static inline const filch_codelet *fl_item_codelet(const fl_item *item)
     return item->task != NULL ? item->task->codelet : fl_batch_codelet(item->job->batch);
 }
 
+/* Whether operands of the item may have private memory. */
+static inline bool fl_item_may_stage(const fl_item *item)
+{
+    return item->task == NULL || item->task->has_blocks;
+}
+
 /* Has the item retire as failed, without a result of its own. */
 static inline void fl_item_refuse(fl_item *item)
 {

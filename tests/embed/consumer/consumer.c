@@ -43,7 +43,7 @@ static filch_status build(filch_runtime *runtime, int *values, filch_graph **gra
     }
     for (uint32_t tile = 0; status == FILCH_OK && tile < 2; tile++) {
         shift args = {10};
-        filch_access access = {data, tile, 0, FILCH_READWRITE, 0, 0};
+        filch_access access = FILCH_RW(data, tile, 0);
         filch_task_desc task = FILCH_TASK_DESC_INIT;
         task.codelet = codelet;
         task.args = &args;
