@@ -131,7 +131,8 @@ const char *bench_options_usage(void)
            "  --own-kernels       filch's kernels on GPUs, also where cuBLAS is installed\n"
            "  --resident          matrices stay on the devices: their copies are not timed\n"
            "  --cost C            stream: multiply-adds an element of 8 bytes (default 1000)\n"
-           "  --pattern WORD      narrow: stencil (default), fft, nearest (2 on each side)\n"
+           "  --pattern WORD      narrow: stencil (default), fft, nearest (2 on each side),\n"
+           "                      all_to_all\n"
            "  --width W           narrow: tasks of a step (default 8)\n"
            "  --task-us X         narrow: microseconds of a task, from 0.01 on (default 1)\n"
            "  --steps S           narrow: steps (default 8000 tasks); heat (default 100);\n"
@@ -239,6 +240,7 @@ static const char *const pattern_names[] = {
     [BENCH_PATTERN_STENCIL] = "stencil",
     [BENCH_PATTERN_FFT] = "fft",
     [BENCH_PATTERN_NEAREST] = "nearest",
+    [BENCH_PATTERN_ALL_TO_ALL] = "all_to_all",
 };
 
 const char *bench_pattern_name(bench_pattern pattern)
@@ -269,12 +271,12 @@ static filch_status parse_factor(const char *text, bench_factor *factor, filch_e
 
 static filch_status parse_pattern(const char *text, bench_pattern *pattern, filch_error *error)
 {
-    for (int k = BENCH_PATTERN_STENCIL; k <= BENCH_PATTERN_NEAREST; k++)
+    for (int k = BENCH_PATTERN_STENCIL; k <= BENCH_PATTERN_ALL_TO_ALL; k++)
         if (strcmp(text, pattern_names[k]) == 0) {
             *pattern = (bench_pattern)k;
             return FILCH_OK;
         }
-    return wrong(error, "--pattern", text, "stencil, fft or nearest");
+    return wrong(error, "--pattern", text, "stencil, fft, nearest or all_to_all");
 }
 
 static filch_status parse_microseconds(const char *option, const char *text, double *value,

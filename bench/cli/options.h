@@ -32,7 +32,8 @@ typedef enum bench_pattern {
     BENCH_PATTERN_NONE,
     BENCH_PATTERN_STENCIL,
     BENCH_PATTERN_FFT,
-    BENCH_PATTERN_NEAREST
+    BENCH_PATTERN_NEAREST,
+    BENCH_PATTERN_ALL_TO_ALL
 } bench_pattern;
 
 /* Options that only some workloads heed: bits of bench_workload.takes. */
@@ -102,7 +103,7 @@ void bench_options_free(bench_options *options);
 
 /* The first option that is given and not among these bits; null: there is none. */
 const char *bench_options_beyond(const bench_options *options, unsigned takes);
-/* "stencil", "fft", "nearest". */
+/* "stencil", "fft", "nearest", "all_to_all". */
 const char *bench_pattern_name(bench_pattern pattern);
 /* "tf32", "bf16", "fp16", "single". */
 const char *bench_factor_name(bench_factor factor);

@@ -15,9 +15,10 @@
 
 typedef struct state {
     const bench_peer_work *work;
-    char *cells; /* one address a task, for depend */
-    int info;    /* of the first factorization that failed */
-    void *loops; /* of openmp_loops.c; null: tasks do the work */
+    char *cells;    /* one address a task, for depend */
+    size_t *points; /* the points that a task of a narrow graph comes after */
+    int info;       /* of the first factorization that failed */
+    void *loops;    /* of openmp_loops.c; null: tasks do the work */
 } state;
 
 static bool supports(bench_peer_kind kind)
@@ -31,6 +32,7 @@ static void teardown(void *opaque)
     state *s = opaque;
     openmp_loops_destroy(s->loops);
     free(s->cells);
+    free(s->points);
     free(s);
 }
 
@@ -40,10 +42,15 @@ static filch_status setup(const bench_peer_work *work, filch_error *error, void 
     size_t cells = work->kind == BENCH_PEER_WAVEFRONT     ? work->n * work->n
                    : work->kind == BENCH_PEER_NARROW_OPEN ? work->n
                                                           : 1;
-    if (s)
+    if (s) {
         s->cells = calloc(cells, 1);
-    if (!s || !s->cells) {
-        free(s);
+        s->points =
+            calloc(work->kind == BENCH_PEER_NARROW_OPEN ? bench_narrow_most(work->problem) : 1,
+                   sizeof *s->points);
+    }
+    if (!s || !s->cells || !s->points) {
+        if (s)
+            teardown(s);
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "openmp", 0, "no memory");
     }
     s->work = work;
@@ -153,9 +160,9 @@ static char *results(const state *s, const bench_narrow_graph *g, size_t step)
 static void create_narrow(const state *s)
 {
     const bench_narrow_graph *g = s->work->problem;
+    size_t *points = s->points;
     for (size_t step = 0; step < g->steps; step++)
         for (size_t point = 0; point < g->width; point++) {
-            size_t points[BENCH_NARROW_READS];
             size_t count = bench_narrow_before(g, step, point, points);
             (void)count; /* GCC takes what only a clause uses for unused */
 #pragma omp task firstprivate(g, step, point) depend(iterator(size_t k = 0                 \

@@ -136,11 +136,11 @@ void build_gemm(State &s)
 void build_narrow(State &s)
 {
     const auto *g = static_cast<const bench_narrow_graph *>(s.work->problem);
+    std::vector<size_t> points(bench_narrow_most(g));
     for (size_t step = 0; step < g->steps; step++)
         for (size_t point = 0; point < g->width; point++) {
             Node &node = s.add([g, step, point] { bench_narrow_task(g, step, point); });
-            size_t points[BENCH_NARROW_READS];
-            size_t count = bench_narrow_before(g, step, point, points);
+            size_t count = bench_narrow_before(g, step, point, points.data());
             for (size_t k = 0; k < count; k++)
                 flow::make_edge(s.nodes[(step - 1) * g->width + points[k]], node);
             if (step == 0)

@@ -26,9 +26,10 @@ static size_t range(size_t width, size_t point, size_t radius, size_t *points)
     return count;
 }
 
-size_t bench_narrow_reads(const bench_narrow_graph *n, size_t step, size_t point,
-                          size_t points[BENCH_NARROW_READS])
+size_t bench_narrow_reads(const bench_narrow_graph *n, size_t step, size_t point, size_t *points)
 {
+    if (n->pattern == BENCH_PATTERN_ALL_TO_ALL)
+        return range(n->width, point, n->width, points);
     if (n->pattern != BENCH_PATTERN_FFT)
         return range(n->width, point, n->pattern == BENCH_PATTERN_NEAREST ? BENCH_NARROW_RADIUS : 1,
                      points);
@@ -42,13 +43,14 @@ size_t bench_narrow_reads(const bench_narrow_graph *n, size_t step, size_t point
 }
 
 /* Who reads a point is whom the point reads, in each step: the patterns are symmetric. */
-size_t bench_narrow_before(const bench_narrow_graph *n, size_t step, size_t point,
-                           size_t points[BENCH_NARROW_READS])
+size_t bench_narrow_before(const bench_narrow_graph *n, size_t step, size_t point, size_t *points)
 {
     size_t readers[BENCH_NARROW_READS];
     if (step == 0)
         return 0;
     size_t count = bench_narrow_reads(n, step, point, points);
+    if (n->pattern == BENCH_PATTERN_ALL_TO_ALL)
+        return count;
     size_t reader_count = bench_narrow_reads(n, step - 1, point, readers), read_count = count;
     for (size_t r = 0; r < reader_count; r++) {
         size_t at = 0;
@@ -93,9 +95,10 @@ void bench_narrow_task(const bench_narrow_graph *n, size_t step, size_t point)
 {
     const bench_cell *from = n->cells[1 - step % 2];
     size_t points[BENCH_NARROW_READS];
-    size_t count = bench_narrow_reads(n, step, point, points);
+    bool reads_all = n->pattern == BENCH_PATTERN_ALL_TO_ALL;
+    size_t count = reads_all ? n->width : bench_narrow_reads(n, step, point, points);
     uint64_t value = 0;
     for (size_t k = 0; k < count; k++)
-        value = bench_narrow_fold(value, from[points[k]].value);
+        value = bench_narrow_fold(value, from[reads_all ? k : points[k]].value);
     n->cells[step % 2][point].value = bench_narrow_work(value, n->rounds);
 }

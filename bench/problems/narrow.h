@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* Points that a task reads, and tasks that it comes after, at most. */
+/* Points that a task reads, and tasks that it comes after, at most; of "all_to_all" all points. */
 #define BENCH_NARROW_READS 5
 /* A point's neighbours on each side that "nearest" reads. */
 #define BENCH_NARROW_RADIUS 2
@@ -37,13 +37,17 @@ typedef struct bench_narrow_graph {
     bench_cell *cells[2]; /* width each; step s writes row s % 2 and reads the other one */
 } bench_narrow_graph;
 
-/* The points whose cells a task reads, in ascending order, at least its own; how many. */
-size_t bench_narrow_reads(const bench_narrow_graph *n, size_t step, size_t point,
-                          size_t points[BENCH_NARROW_READS]);
+/* How many points a task reads, and how many tasks it comes after, at most. */
+static inline size_t bench_narrow_most(const bench_narrow_graph *n)
+{
+    return n->pattern == BENCH_PATTERN_ALL_TO_ALL ? n->width : BENCH_NARROW_READS;
+}
+/* The points whose cells a task reads, in ascending order, at least its own; how many. points has
+ * room for bench_narrow_most(). */
+size_t bench_narrow_reads(const bench_narrow_graph *n, size_t step, size_t point, size_t *points);
 /* The points whose tasks of the step before it comes after: those whose results it reads, and those
  * that read what it overwrites. None in step 0. */
-size_t bench_narrow_before(const bench_narrow_graph *n, size_t step, size_t point,
-                           size_t points[BENCH_NARROW_READS]);
+size_t bench_narrow_before(const bench_narrow_graph *n, size_t step, size_t point, size_t *points);
 
 /* Rounds that take so long on the calling thread's core, by the fastest of several measurements. */
 uint64_t bench_narrow_rounds(double microseconds);

@@ -28,18 +28,19 @@ typedef struct narrow {
 /* By value in each task. */
 typedef struct arguments {
     uint64_t rounds;
-    uint32_t self; /* the view of the point's own cell of the step before */
+    uint32_t self, row; /* the view, and its row, of the point's own cell of the step before */
 } arguments;
 
 static int run_narrow(const filch_call *call)
 {
     const arguments *args = call->args;
     uint32_t reads = call->view_count - 1;
-    const bench_cell *before = call->views[args->self].ptr;
+    const bench_cell *before = (const bench_cell *)call->views[args->self].ptr + args->row;
     bench_cell *own = call->views[reads].ptr;
     uint64_t value = 0, result = 0;
     for (uint32_t r = 0; r < reads; r++)
-        value = bench_narrow_fold(value, ((const bench_cell *)call->views[r].ptr)->value);
+        for (uint64_t k = 0; k < call->views[r].rows; k++)
+            value = bench_narrow_fold(value, ((const bench_cell *)call->views[r].ptr)[k].value);
     for (uint32_t times = bench_slow_times(call->device); times > 0; times--)
         result = bench_narrow_work(value, args->rounds);
     bool has_moved = before->device != BENCH_NARROW_NOBODY && before->device != call->device;
@@ -126,21 +127,32 @@ static void describe(const void *state, bench_problem *problem)
              s->is_open ? "built while they run" : "built once and submitted again and again");
 }
 
+/* What the task reads: a tile a point, or the whole row as one block. */
+static size_t list_reads(const narrow *s, filch_data *row, size_t step, size_t point,
+                         filch_access *accesses, arguments *args)
+{
+    size_t points[BENCH_NARROW_READS];
+    if (s->problem.pattern == BENCH_PATTERN_ALL_TO_ALL) {
+        accesses[0] = (filch_access)FILCH_WHOLE(row, FILCH_READ);
+        args->row = (uint32_t)point;
+        return 1;
+    }
+    size_t reads = bench_narrow_reads(&s->problem, step, point, points);
+    for (uint32_t r = 0; r < reads; r++) {
+        accesses[r] = (filch_access)FILCH_R(row, points[r], 0);
+        if (points[r] == point)
+            args->self = r;
+    }
+    return reads;
+}
+
 static filch_status add_task(const narrow *s, const bench_built *built, size_t step, size_t point)
 {
     filch_access accesses[BENCH_NARROW_READS + 1];
-    size_t points[BENCH_NARROW_READS];
-    size_t reads = bench_narrow_reads(&s->problem, step, point, points);
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
     arguments args = {.rounds = s->problem.rounds};
-    for (uint32_t r = 0; r < reads; r++) {
-        accesses[r] = (filch_access){
-            .data = built->data[1 - step % 2], .row = (uint32_t)points[r], .mode = FILCH_READ};
-        if (points[r] == point)
-            args.self = r;
-    }
-    accesses[reads] =
-        (filch_access){.data = built->data[step % 2], .row = (uint32_t)point, .mode = FILCH_WRITE};
+    size_t reads = list_reads(s, built->data[1 - step % 2], step, point, accesses, &args);
+    accesses[reads] = (filch_access)FILCH_W(built->data[step % 2], point, 0);
     desc.codelet = built->codelets[0];
     desc.args = &args;
     desc.accesses = accesses;

@@ -13,9 +13,11 @@
 
 #include <cmocka.h>
 
+enum { MOST_WIDTH = 11 };
+
 static void expect(const bench_narrow_graph *n, size_t step, size_t point, const char *reads)
 {
-    size_t points[BENCH_NARROW_READS];
+    size_t points[MOST_WIDTH];
     char text[64] = "";
     size_t count = bench_narrow_reads(n, step, point, points);
     for (size_t k = 0; k < count; k++)
@@ -39,8 +41,10 @@ static void what_a_task_reads(void **state)
     expect(&n, 2, 3, "1 3 5");
     expect(&n, 3, 3, "3 7");
     expect(&n, 4, 3, "2 3 4");
+    n.pattern = BENCH_PATTERN_ALL_TO_ALL;
+    expect(&n, 4, 3, "0 1 2 3 4 5 6 7");
     n.width = 1;
-    for (int p = BENCH_PATTERN_STENCIL; p <= BENCH_PATTERN_NEAREST; p++) {
+    for (int p = BENCH_PATTERN_STENCIL; p <= BENCH_PATTERN_ALL_TO_ALL; p++) {
         n.pattern = (bench_pattern)p;
         expect(&n, 2, 0, "0");
     }
@@ -59,17 +63,17 @@ static bool holds(const size_t *points, size_t count, size_t point)
 static void whom_a_task_comes_after(void **state)
 {
     (void)state;
-    for (int p = BENCH_PATTERN_STENCIL; p <= BENCH_PATTERN_NEAREST; p++)
-        for (size_t width = 1; width <= 11; width++)
+    for (int p = BENCH_PATTERN_STENCIL; p <= BENCH_PATTERN_ALL_TO_ALL; p++)
+        for (size_t width = 1; width <= MOST_WIDTH; width++)
             for (size_t step = 0; step < 9; step++)
                 for (size_t point = 0; point < width; point++) {
                     const bench_narrow_graph n = {.pattern = (bench_pattern)p, .width = width};
-                    size_t reads[BENCH_NARROW_READS], before[BENCH_NARROW_READS];
+                    size_t reads[MOST_WIDTH], before[MOST_WIDTH];
                     size_t read_count = bench_narrow_reads(&n, step, point, reads);
                     size_t before_count = bench_narrow_before(&n, step, point, before);
-                    assert_true(before_count <= BENCH_NARROW_READS);
+                    assert_true(before_count <= bench_narrow_most(&n));
                     for (size_t other = 0; other < width; other++) {
-                        size_t theirs[BENCH_NARROW_READS];
+                        size_t theirs[MOST_WIDTH];
                         bool must =
                             step > 0 &&
                             (holds(reads, read_count, other) ||

@@ -212,7 +212,8 @@ static void test_failures(void **state)
     expect_failure("run gemm --check=1", "--check=1", "takes no value");
     expect_failure("run gemm -x", "-x", "is not an option");
     expect_failure("run gemm --matrix a.mtx --n 5", "--n", "--matrix");
-    expect_failure("run narrow --pattern line", "--pattern", "'line' is not stencil, fft or");
+    expect_failure("run narrow --pattern line", "--pattern",
+                   "'line' is not stencil, fft, nearest or");
     expect_failure("run narrow --width 0", "--width", "outside 1..");
     expect_failure("run solve --factor double", "--factor", "'double' is not tf32, bf16, fp16");
     expect_failure("run heat --strips 0", "--strips", "outside 1..");

@@ -41,7 +41,7 @@ static void check_in(bench_precision precision, const char *workload, const char
 
 static void check_narrow(bench_peer_kind kind)
 {
-    for (int pattern = BENCH_PATTERN_STENCIL; pattern <= BENCH_PATTERN_NEAREST; pattern++) {
+    for (int pattern = BENCH_PATTERN_STENCIL; pattern <= BENCH_PATTERN_ALL_TO_ALL; pattern++) {
         const bench_options options = {.pattern = (bench_pattern)pattern,
                                        .width = 7,
                                        .steps = 20,
