@@ -28,10 +28,9 @@ void fl_arena_fini(fl_arena *arena)
  * 512, then powers of two. */
 static unsigned class_of(size_t size, size_t *rounded)
 {
-    if (size <= 512) {
-        unsigned class = size == 0 ? 1 : (unsigned)((size + 15) / 16);
-        *rounded = (size_t) class * 16;
-        return class - 1;
+    if (size <= FL_ARENA_FINE) {
+        *rounded = fl_arena_round(size);
+        return (unsigned)(*rounded / 16) - 1;
     }
     unsigned class = 32;
     size_t bytes = 1024;
@@ -63,7 +62,7 @@ static bool add_block(fl_arena *arena, size_t need)
     return true;
 }
 
-void *fl_arena_alloc(fl_arena *arena, size_t size)
+void *fl_arena_alloc_rare(fl_arena *arena, size_t size)
 {
     if (size > FL_ARENA_MOST) {
         return NULL;
@@ -83,7 +82,7 @@ void *fl_arena_alloc(fl_arena *arena, size_t size)
     return piece;
 }
 
-void fl_arena_free(fl_arena *arena, void *pointer, size_t size)
+void fl_arena_free_large(fl_arena *arena, void *pointer, size_t size)
 {
     if (pointer != NULL) {
         size_t bytes;
@@ -91,4 +90,24 @@ void fl_arena_free(fl_arena *arena, void *pointer, size_t size)
         *(void **)pointer = arena->free[class];
         arena->free[class] = pointer;
     }
+}
+
+bool fl_arena_reserve_rare(fl_arena *arena, size_t count, size_t size)
+{
+    void *taken = NULL;
+    bool fits = true;
+    for (size_t i = 0; i < count && fits; ++i) {
+        void *piece = fl_arena_alloc(arena, size);
+        fits = piece != NULL;
+        if (fits) {
+            *(void **)piece = taken;
+            taken = piece;
+        }
+    }
+    while (taken != NULL) {
+        void *next = *(void **)taken;
+        fl_arena_free(arena, taken, size);
+        taken = next;
+    }
+    return fits;
 }

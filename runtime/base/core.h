@@ -68,12 +68,19 @@ filch_status fl_core_init(fl_core *core, const fl_memory *inner, filch_error *er
 /* Frees the objects still listed, by fl_free alone: every owner was asked earlier. */
 void fl_core_fini(fl_core *core);
 
+/* Tells whether a handle is a living object of the kind. */
+static inline bool fl_object_lives(const void *handle, fl_magic magic)
+{
+    const fl_object *object = handle;
+    return object != NULL && fl_load_relaxed(&object->magic) == (uint32_t)magic;
+}
+
 /* Returns FILCH_OK, FILCH_INVALID_HANDLE or FILCH_FORKED. Records no error, because the runtime may
  * not exist. */
 static inline filch_status fl_object_check(const void *handle, fl_magic magic)
 {
     const fl_object *object = handle;
-    if (FL_UNLIKELY(object == NULL || fl_load_relaxed(&object->magic) != (uint32_t)magic)) {
+    if (FL_UNLIKELY(!fl_object_lives(handle, magic))) {
         return FILCH_INVALID_HANDLE;
     }
     return FL_LIKELY(*object->core->alive == 1) ? FILCH_OK : FILCH_FORKED;

@@ -112,6 +112,31 @@ static void too_much_and_no_memory_give_null(void **state)
     assert_int_equal(counted.bytes, 0);
 }
 
+static void reserved_pieces_come_without_the_allocator(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {1, 2, 63, 4096}, sizes[] = {1, 32, FL_ARENA_FINE};
+    for (size_t k = 0; k < sizeof counts / sizeof *counts * 3; ++k) {
+        size_t count = counts[k / 3], size = sizes[k % 3];
+        fixture_memory_init(&counted);
+        fl_arena arena;
+        fl_arena_init(&arena, &table);
+        counted.fail_all = 1;
+        assert_false(fl_arena_reserve(&arena, count, size));
+        counted.fail_all = 0;
+        assert_non_null(fl_arena_alloc(&arena, size)); /* after a failure, too */
+        assert_true(fl_arena_reserve(&arena, count, size));
+        counted.fail_all = 1;
+        for (size_t i = 0; i < count; ++i) {
+            unsigned char *piece = fl_arena_alloc(&arena, size);
+            assert_non_null(piece);
+            memset(piece, 1, size);
+        }
+        fl_arena_fini(&arena);
+        assert_int_equal(counted.bytes, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +144,7 @@ int main(void)
         cmocka_unit_test(freed_pieces_are_used_again),
         cmocka_unit_test(a_size_class_never_hands_out_too_little),
         cmocka_unit_test(too_much_and_no_memory_give_null),
+        cmocka_unit_test(reserved_pieces_come_without_the_allocator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "graph/scheduler.h"
 #include "graph/task/codelet.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -480,6 +481,51 @@ static void many_readers_hold_a_writer_back(void **state)
     assert_ok(filch_data_destroy(data));
 }
 
+/* A tile named a second time is found wherever it stands among 255 accesses. */
+static void a_tile_named_twice_is_found(void **state)
+{
+    (void)state;
+    enum { MOST = 255, SIDE = 16, HANDLES = 4 };
+    static char cells[HANDLES][SIDE * SIDE];
+    filch_data *data[HANDLES];
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    desc.element = desc.tile_rows = desc.tile_cols = 1;
+    desc.rows = desc.cols = SIDE;
+    for (int h = 0; h < HANDLES; ++h) {
+        desc.ptr = cells[h];
+        assert_ok(filch_data_create(runtime, &desc, &data[h]));
+    }
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_access accesses[MOST];
+    for (uint32_t i = 0; i < MOST; ++i) {
+        uint32_t at = i / HANDLES;
+        accesses[i] = (filch_access)FILCH_R(data[i % HANDLES], at / SIDE, at % SIDE);
+    }
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    task.codelet = nothing;
+    task.accesses = accesses;
+    task.access_count = MOST;
+    assert_ok(filch_graph_add(graph, &task, NULL));
+    for (uint32_t i = 1; i < MOST; ++i) {
+        uint32_t twin = (i * 7 + 3) % i;
+        filch_access before = accesses[i];
+        accesses[i] = accesses[twin];
+        assert_ok(filch_graph_add(graph, &task, NULL)); /* both read */
+        accesses[i].mode = FILCH_WRITE;
+        assert_status(filch_graph_add(graph, &task, NULL), FILCH_INVALID_ARGUMENT);
+        char wanted[64];
+        snprintf(wanted, sizeof wanted, "accesses %u and %u name tile (%u, %u)", twin, i,
+                 accesses[i].row, accesses[i].col);
+        assert_non_null(strstr(fixture_error(runtime).text, wanted));
+        accesses[i] = before;
+    }
+    assert_ok(fixture_run(graph));
+    assert_ok(filch_graph_destroy(graph));
+    for (int h = 0; h < HANDLES; ++h) {
+        assert_ok(filch_data_destroy(data[h]));
+    }
+}
+
 static void many_handles_in_one_graph(void **state)
 {
     (void)state;
@@ -525,6 +571,7 @@ int main(void)
         cmocka_unit_test(edges_are_checked),
         cmocka_unit_test(fan_out_and_fan_in_of_every_width),
         cmocka_unit_test(many_readers_hold_a_writer_back),
+        cmocka_unit_test(a_tile_named_twice_is_found),
         cmocka_unit_test(many_handles_in_one_graph),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -16,59 +16,32 @@ typedef struct fl_parts {
     fl_task *task;
     void *args;
     fl_task_access *accesses;
-    bool commutes, reduces; /* an access commutes or reduces */
-    uint32_t block_count;   /* accesses to blocks */
-    fl_reader *readers;
-    fl_more *blocks;
+    const fl_kinds *kinds;
     char *text; /* error text: the reason why jobs would wait for each other */
     size_t text_bytes;
 } fl_parts;
 
-static size_t bytes_of_accesses(const filch_task_desc *desc, const fl_parts *parts)
+static size_t bytes_of_accesses(const filch_task_desc *desc, const fl_kinds *kinds)
 {
-    return fl_access_bytes(desc->access_count, parts->commutes || parts->reduces, desc->items != 0,
-                           parts->block_count);
+    return fl_access_bytes(desc->access_count, fl_kinds_have_extras(kinds), desc->items != 0,
+                           kinds->block_count);
 }
 
 /* Returns the room for the blocks, behind the accesses. */
 static fl_rect *blocks_of(const filch_task_desc *desc, const fl_parts *parts)
 {
-    size_t before =
-        fl_access_bytes(desc->access_count, parts->commutes || parts->reduces, desc->items != 0, 0);
+    size_t before = fl_access_bytes(desc->access_count, fl_kinds_have_extras(parts->kinds),
+                                    desc->items != 0, 0);
     return (fl_rect *)(void *)((char *)parts->accesses + before);
 }
 
 static void parts_release(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
 {
-    fl_arena *arena = &graph->arena;
-    while (parts->readers != NULL) {
-        fl_reader *next = parts->readers->next;
-        fl_arena_free(&graph->readers, parts->readers, sizeof *parts->readers);
-        parts->readers = next;
-    }
-    while (parts->blocks != NULL) {
-        fl_more *next = parts->blocks->next;
-        fl_arena_free(arena, parts->blocks, sizeof *parts->blocks);
-        parts->blocks = next;
-    }
-    fl_arena_free(arena, parts->accesses, bytes_of_accesses(desc, parts));
-    fl_arena_free(arena, parts->args, desc->codelet->arg_size);
+    fl_arena_free(&graph->arena, parts->accesses, bytes_of_accesses(desc, parts->kinds));
+    fl_arena_free(&graph->arena, parts->args, desc->codelet->arg_size);
     if (parts->task != NULL) {
         fl_graph_task_unmake(graph, parts->task);
     }
-}
-
-static bool take_readers(filch_graph *graph, uint32_t count, fl_reader **readers)
-{
-    for (uint32_t i = 0; i < count; ++i) {
-        fl_reader *reader = fl_arena_alloc(&graph->readers, sizeof *reader);
-        if (reader == NULL) {
-            return false;
-        }
-        reader->next = *readers;
-        *readers = reader;
-    }
-    return true;
 }
 
 /* Resolves accesses to slots and tiles. *asks: an open graph must take a place in some access
@@ -76,19 +49,21 @@ static bool take_readers(filch_graph *graph, uint32_t count, fl_reader **readers
 static filch_status resolve_accesses(filch_graph *graph, const filch_task_desc *desc,
                                      fl_task_access *accesses, bool *asks)
 {
-    bool is_open = graph->kind == FILCH_GRAPH_OPEN;
-    for (uint32_t i = 0; i < desc->access_count; ++i) {
-        const filch_access *from = &desc->accesses[i];
+    const filch_access *from = desc->accesses, *end = from + desc->access_count;
+    const bool is_open = graph->kind == FILCH_GRAPH_OPEN;
+    for (; from != end; ++from, ++accesses) {
         uint32_t slot = 0;
         uint32_t tile = (uint32_t)((from->bytes + 63) / 64);
         if (from->mode != FILCH_SCRATCH) {
             filch_status status = fl_graph_slot(graph, from->data, &slot);
-            if (status != FILCH_OK) {
+            if (FL_UNLIKELY(status != FILCH_OK)) {
                 return status;
             }
-            tile = from->col * from->data->tiles_down + from->row;
-            uint8_t admits = graph->slots[slot]->admits;
-            *asks = *asks || (admits & fl_mode_asks((uint32_t)from->mode)) == 0;
+            tile = fl_data_tile(from->data, from->row, from->col);
+            if (is_open) {
+                uint8_t admits = graph->slots[slot]->admits;
+                *asks = *asks || (admits & fl_mode_asks((uint32_t)from->mode)) == 0;
+            }
         }
         /* Filled member by member, compilers store bit-fields as one word: the next reader of the
          * word does not wait for several stores. */
@@ -97,7 +72,7 @@ static filch_status resolve_accesses(filch_graph *graph, const filch_task_desc *
         made.is_final = is_open;
         made.mode = (unsigned)from->mode & 0xfu;
         made.tile = tile;
-        accesses[i] = made;
+        *accesses = made;
     }
     return FILCH_OK;
 }
@@ -137,11 +112,10 @@ static filch_status join_accesses(filch_graph *graph, const filch_task_desc *des
 /* Prepares inference for a task with accesses, and finds the task's predecessors. */
 static filch_status infer(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
 {
-    uint32_t reader_count;
-    bool has_extras = parts->commutes || parts->reduces;
+    bool has_extras = fl_kinds_have_extras(parts->kinds);
     filch_status status = join_accesses(graph, desc, parts);
     fl_access_list list = {parts->accesses, desc->access_count, NULL};
-    if (FL_UNLIKELY(parts->block_count != 0)) {
+    if (FL_UNLIKELY(parts->kinds->block_count != 0)) {
         fl_rect *blocks = blocks_of(desc, parts);
         fill_blocks(desc, parts->accesses, blocks);
         list.blocks = blocks;
@@ -157,13 +131,7 @@ static filch_status infer(filch_graph *graph, const filch_task_desc *desc, fl_pa
         fl_extra *extras = (fl_extra *)(void *)(parts->accesses + desc->access_count);
         status = fl_groups_enter(graph, &list, desc->priority, has_extras ? extras : NULL);
     }
-    if (status != FILCH_OK) {
-        return status;
-    }
-    bool fits = fl_infer_gather(graph, &list, &reader_count) == FILCH_OK &&
-                take_readers(graph, reader_count, &parts->readers) &&
-                fl_edge_take_blocks(graph, &parts->blocks);
-    return fits ? FILCH_OK : FILCH_OUT_OF_MEMORY;
+    return status == FILCH_OK ? fl_infer_gather(graph, &list) : status;
 }
 
 static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
@@ -171,7 +139,7 @@ static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, 
     fl_arena *arena = &graph->arena;
     uint32_t arg_size = desc->codelet->arg_size;
     if (desc->access_count != 0 || desc->items != 0) {
-        parts->accesses = fl_arena_alloc(arena, bytes_of_accesses(desc, parts));
+        parts->accesses = fl_arena_alloc(arena, bytes_of_accesses(desc, parts->kinds));
         if (parts->accesses == NULL) {
             return FILCH_OUT_OF_MEMORY;
         }
@@ -188,7 +156,8 @@ static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, 
         memcpy(parts->args, desc->args, arg_size);
     }
     parts->task = fl_graph_task_new(graph);
-    return parts->task != NULL ? FILCH_OK : FILCH_OUT_OF_MEMORY;
+    bool fits = parts->task != NULL && (desc->access_count == 0 || fl_edges_reserve(graph));
+    return fits ? FILCH_OK : FILCH_OUT_OF_MEMORY;
 }
 
 static double declared_work(const fl_task *task, filch_work_fn work)
@@ -305,9 +274,9 @@ static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_
     task->args = parts->args;
     task->accesses = parts->accesses;
     task->access_count = (uint8_t)desc->access_count;
-    task->commutes = parts->commutes ? 1 : 0;
-    task->reduces = parts->reduces ? 1 : 0;
-    task->has_blocks = parts->block_count != 0;
+    task->commutes = fl_kinds_have(parts->kinds, FILCH_COMMUTE);
+    task->reduces = fl_kinds_have(parts->kinds, FILCH_REDUCE);
+    task->has_blocks = parts->kinds->block_count != 0;
     task->label = desc->label;
     graph->has_labels = graph->has_labels || desc->label != NULL;
     if (FL_UNLIKELY(desc->items != 0)) {
@@ -361,14 +330,13 @@ static filch_status add_locked(filch_graph *graph, const filch_task_desc *desc,
                                const fl_kinds *kinds, fl_task **added)
 {
     char text[sizeof((filch_error *)NULL)->text];
-    fl_parts parts = {.commutes = (kinds->modes >> FILCH_COMMUTE & 1) != 0,
-                      .reduces = (kinds->modes >> FILCH_REDUCE & 1) != 0,
-                      .block_count = kinds->block_count,
-                      .text = text,
-                      .text_bytes = sizeof text};
-    filch_status status = fl_splits_check(graph, desc);
-    if (FL_UNLIKELY(status != FILCH_OK)) {
-        return status;
+    fl_parts parts = {.kinds = kinds, .text = text, .text_bytes = sizeof text};
+    filch_status status = FILCH_OK;
+    if (FL_UNLIKELY(kinds->has_parts || graph->splits != NULL)) {
+        status = fl_splits_check(graph, desc);
+        if (status != FILCH_OK) {
+            return status;
+        }
     }
     status = take_parts(graph, desc, &parts);
     if (status != FILCH_OK) {
@@ -381,18 +349,14 @@ static filch_status add_locked(filch_graph *graph, const filch_task_desc *desc,
     }
     fl_task *task = parts.task;
     fill_task(graph, desc, &parts);
-    if (parts.commutes && graph->kind == FILCH_GRAPH_OPEN) {
+    if (fl_kinds_have(kinds, FILCH_COMMUTE) && graph->kind == FILCH_GRAPH_OPEN) {
         /* Counts the commute locks before a predecessor can see the task. For a closed graph,
          * sealing adds the locks. */
         fl_add_relaxed(&task->pending, 1);
     }
     if (desc->access_count != 0) {
-        for (size_t i = 0; i < graph->pred_count; ++i) {
-            fl_edge_add(graph, graph->preds[i], task, &parts.blocks);
-        }
-        fl_infer_commit(graph, task, parts.readers);
-        parts = (fl_parts){.blocks = parts.blocks};
-        parts_release(graph, desc, &parts);
+        fl_edges_add(graph, task);
+        fl_infer_commit(graph, desc, task);
     }
     graph->restartable_count += (task->codelet->flags & FILCH_CODELET_RESTARTABLE) != 0;
     fl_store_relaxed(&graph->task_count, graph->task_count + 1);

@@ -81,12 +81,9 @@ static uint64_t task_need(const void *what, uint32_t place)
     return bytes;
 }
 
-filch_status fl_capacity_task(const filch_graph *graph, const filch_task_desc *desc)
+filch_status fl_capacity_task_limited(const filch_graph *graph, const filch_task_desc *desc)
 {
     const fl_core *core = graph->object.core;
-    if (core->places->count == 1) {
-        return FILCH_OK;
-    }
     const fl_fitting fitting = {desc->codelet->runs_on, task_need, desc};
     uint64_t needs, most;
     if (fl_capacity_fits(core, &fitting, NULL, &needs, &most)) {
@@ -115,7 +112,7 @@ filch_status fl_capacity_combination(const filch_graph *graph, const filch_task_
     const filch_codelet *combine = data->reduction_combine;
     const fl_fitting fitting = {combine->runs_on, combination_need, &desc->accesses[i]};
     uint64_t needs, most;
-    if (core->places->count == 1 || fl_capacity_fits(core, &fitting, NULL, &needs, &most)) {
+    if (!fl_capacity_is_limited(core) || fl_capacity_fits(core, &fitting, NULL, &needs, &most)) {
         return FILCH_OK;
     }
     return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE_MEMORY,
@@ -161,11 +158,8 @@ bool fl_capacity_has_room(const fl_core *core, const fl_task *task, uint32_t dev
     return fl_capacity_need(task, at->place) <= room_of(at);
 }
 
-bool fl_capacity_is_large(const fl_core *core, const fl_task *task, uint64_t *set)
+bool fl_capacity_is_large_for_some(const fl_core *core, const fl_task *task, uint64_t *set)
 {
-    if (core->places->count == 1) {
-        return false;
-    }
     uint32_t count = core->scheduler->device_count;
     uint64_t most = fl_capacity_need(task, UINT32_MAX);
     bool is_large = false;

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/build/description.h"
 
+#include "base/hash.h"
 #include "graph/build/capacity.h"
 #include "graph/scheduler.h"
 
 #define MOST_ITEMS ((uint64_t)1 << 63)
+/* A bit for each mode of an access to a handle. */
+#define MODES                                                                             \
+    (1u << FILCH_READ | 1u << FILCH_WRITE | 1u << FILCH_READWRITE | 1u << FILCH_COMMUTE | \
+     1u << FILCH_REDUCE)
 
 /* Checks the codelets of a reduction. A partial result is made neutral on the device that adds to
  * it: every device of the task's codelet must run the init codelet. */
@@ -58,8 +63,7 @@ static bool exclude(const filch_access *a, const filch_access *b)
 
 /* Checks an access of a task with blocks: the access's block, and the tiles in common with earlier
  * accesses. */
-static __attribute__((noinline)) filch_status
-check_block(const filch_graph *graph, const filch_task_desc *desc, uint32_t i, fl_kinds *kinds)
+static filch_status check_block(const filch_graph *graph, const filch_task_desc *desc, uint32_t i)
 {
     const filch_access *access = &desc->accesses[i];
     const filch_data *data = access->data;
@@ -77,7 +81,6 @@ check_block(const filch_graph *graph, const filch_task_desc *desc, uint32_t i, f
                                i, tiles.row1 - tiles.row0, tiles.col1 - tiles.col0, data->label,
                                access->mode == FILCH_COMMUTE ? "commute" : "reduce");
     }
-    kinds->block_count += fl_access_is_block(access);
     for (uint32_t j = 0; j < i; ++j) {
         const filch_access *other = &desc->accesses[j];
         if (other->data == data && exclude(other, access) &&
@@ -88,25 +91,62 @@ check_block(const filch_graph *graph, const filch_task_desc *desc, uint32_t i, f
     return FILCH_OK;
 }
 
-/* Checks that the tiles of a task's access are in their handle, and that no earlier access of the
- * task has some of them where one of the two writes. */
-static filch_status check_tiles(const filch_graph *graph, const filch_task_desc *desc, uint32_t i,
-                                fl_kinds *kinds)
+/* Checks an access to scratch memory. */
+static filch_status check_scratch(const filch_graph *graph, const filch_task_desc *desc, uint32_t i)
+{
+    const filch_access *access = &desc->accesses[i];
+    bool fits = access->data == NULL && access->bytes != 0 &&
+                access->bytes <= (uint64_t)UINT32_MAX * 64 && access->rows == 0 &&
+                access->cols == 0;
+    return fits ? FILCH_OK
+                : fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
+                                  "access %u: scratch needs bytes (below 2^38), no handle and "
+                                  "no rows or cols",
+                                  i);
+}
+
+/* Checks a task's access to a handle: the access itself, and whether its first tile is in the
+ * handle. */
+static inline filch_status check_access(const filch_graph *graph, const filch_task_desc *desc,
+                                        uint32_t i)
 {
     const filch_access *access = &desc->accesses[i];
     const filch_data *data = access->data;
-    if (access->row >= data->tiles_down || access->col >= data->tiles_across) {
+    uint32_t mode = (uint32_t)access->mode;
+    if (FL_UNLIKELY(mode > FILCH_REDUCE || (MODES >> mode & 1) == 0 || access->bytes != 0 ||
+                    access->reserved != 0)) {
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT, "access %u: %s (mode %d)", i,
+                               access->reserved != 0 ? "reserved is not 0"
+                               : access->bytes != 0  ? "only scratch has bytes"
+                                                     : "unknown mode",
+                               (int)mode);
+    }
+    if (FL_UNLIKELY(!fl_object_lives(data, FL_MAGIC_DATA))) {
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_HANDLE,
+                               "access %u: the data handle is null or destroyed", i);
+    }
+    if (FL_UNLIKELY(data->object.core != graph->object.core)) {
+        return fl_graph_refuse(graph, desc, FILCH_WRONG_RUNTIME,
+                               "access %u: handle '%s' belongs to another runtime", i, data->label);
+    }
+    if (FL_UNLIKELY(access->row >= data->tiles_down || access->col >= data->tiles_across)) {
         return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
                                "access %u: tile (%u, %u) is outside the %u x %u tiles of '%s'", i,
                                access->row, access->col, data->tiles_down, data->tiles_across,
                                data->label);
     }
-    if (FL_UNLIKELY(kinds->most > 1)) {
-        return check_block(graph, desc, i, kinds);
-    }
+    return FILCH_OK;
+}
+
+/* Checks that no earlier access of the task names the tile of access i where one of the two
+ * writes. */
+static filch_status check_repeated(const filch_graph *graph, const filch_task_desc *desc,
+                                   uint32_t i)
+{
+    const filch_access *access = &desc->accesses[i];
     for (uint32_t j = 0; j < i; ++j) {
         const filch_access *other = &desc->accesses[j];
-        if (other->data == data && other->row == access->row && other->col == access->col &&
+        if (other->data == access->data && other->row == access->row && other->col == access->col &&
             exclude(other, access)) {
             return refuse_common(graph, desc, j, i);
         }
@@ -114,43 +154,42 @@ static filch_status check_tiles(const filch_graph *graph, const filch_task_desc 
     return FILCH_OK;
 }
 
-static filch_status check_access(const filch_graph *graph, const filch_task_desc *desc, uint32_t i,
-                                 fl_kinds *kinds)
+/* Returns a bit for a tile. Accesses with unlike bits name unlike tiles. */
+static inline uint64_t bit_of(const filch_access *access)
 {
-    fl_core *core = graph->object.core;
+    uint64_t key =
+        ((uint64_t)(uintptr_t)access->data >> 6) + access->row + ((uint64_t)access->col << 20);
+    return (uint64_t)1 << (key * FL_HASH_SPREAD >> 58);
+}
+
+/* Checks an access, and notes what kind it is. *tiles: bits of the tiles of earlier accesses. */
+static inline filch_status note_access(const filch_graph *graph, const filch_task_desc *desc,
+                                       uint32_t i, fl_kinds *kinds, uint64_t *tiles)
+{
     const filch_access *access = &desc->accesses[i];
-    filch_access_mode mode = access->mode;
-    if (mode == FILCH_SCRATCH) {
-        bool fits = access->data == NULL && access->bytes != 0 &&
-                    access->bytes <= (uint64_t)UINT32_MAX * 64 && access->rows == 0 &&
-                    access->cols == 0;
-        return fits ? FILCH_OK
-                    : fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
-                                      "access %u: scratch needs bytes (below 2^38), no handle and "
-                                      "no rows or cols",
-                                      i);
+    if (access->mode == FILCH_SCRATCH) {
+        return check_scratch(graph, desc, i);
     }
-    bool is_known = (mode >= FILCH_READ && mode <= FILCH_READWRITE) || mode == FILCH_COMMUTE ||
-                    mode == FILCH_REDUCE;
-    if (!is_known || access->bytes != 0 || access->reserved != 0) {
-        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT, "access %u: %s (mode %d)", i,
-                               access->reserved != 0 ? "reserved is not 0"
-                               : access->bytes != 0  ? "only scratch has bytes"
-                                                     : "unknown mode",
-                               (int)mode);
+    filch_status status = check_access(graph, desc, i);
+    if (FL_UNLIKELY(status != FILCH_OK)) {
+        return status;
     }
-    if (fl_object_check(access->data, FL_MAGIC_DATA) != FILCH_OK) {
-        return fl_graph_refuse(graph, desc, FILCH_INVALID_HANDLE,
-                               "access %u: the data handle is null or destroyed", i);
+    uint64_t bit = bit_of(access);
+    kinds->modes |= 1u << access->mode;
+    kinds->most |= access->rows | access->cols;
+    kinds->has_parts = kinds->has_parts || access->data->parent != NULL;
+    if (FL_UNLIKELY(kinds->most > 1)) {
+        status = check_block(graph, desc, i);
+        kinds->block_count += fl_access_is_block(access);
+    } else if (FL_UNLIKELY((*tiles & bit) != 0)) {
+        status = check_repeated(graph, desc, i);
     }
-    const filch_data *data = access->data;
-    if (data->object.core != core) {
-        return fl_graph_refuse(graph, desc, FILCH_WRONG_RUNTIME,
-                               "access %u: handle '%s' belongs to another runtime", i, data->label);
+    *tiles |= bit;
+    if (FL_UNLIKELY(access->mode == FILCH_REDUCE) && status == FILCH_OK) {
+        status = check_reduction(graph, desc, i);
+        status = status == FILCH_OK ? fl_capacity_combination(graph, desc, i) : status;
     }
-    filch_status status = check_tiles(graph, desc, i, kinds);
-    kinds->modes |= 1u << mode;
-    return status == FILCH_OK && mode == FILCH_REDUCE ? check_reduction(graph, desc, i) : status;
+    return status;
 }
 
 filch_status fl_description_check(const filch_graph *graph, const filch_task_desc *desc,
@@ -158,7 +197,7 @@ filch_status fl_description_check(const filch_graph *graph, const filch_task_des
 {
     fl_core *core = graph->object.core;
     const filch_codelet *codelet = desc->codelet;
-    if (fl_object_check(codelet, FL_MAGIC_CODELET) != FILCH_OK) {
+    if (FL_UNLIKELY(!fl_object_lives(codelet, FL_MAGIC_CODELET))) {
         return fl_graph_refuse(graph, desc, FILCH_INVALID_HANDLE,
                                "the codelet is null or destroyed");
     }
@@ -200,15 +239,14 @@ filch_status fl_description_check(const filch_graph *graph, const filch_task_des
                                "affinity %u is above the device count, %u", desc->affinity,
                                core->scheduler->device_count);
     }
+    fl_kinds seen = {0};
+    uint64_t tiles = 0;
     for (uint32_t i = 0; i < desc->access_count; ++i) {
-        kinds->most |= desc->accesses[i].rows | desc->accesses[i].cols;
-        filch_status status = check_access(graph, desc, i, kinds);
-        if (status == FILCH_OK && desc->accesses[i].mode == FILCH_REDUCE) {
-            status = fl_capacity_combination(graph, desc, i);
-        }
-        if (status != FILCH_OK) {
+        filch_status status = note_access(graph, desc, i, &seen, &tiles);
+        if (FL_UNLIKELY(status != FILCH_OK)) {
             return status;
         }
     }
+    *kinds = seen;
     return fl_capacity_task(graph, desc);
 }

@@ -12,7 +12,19 @@ typedef struct fl_kinds {
     uint32_t modes; /* a bit for each mode in use, except scratch */
     uint32_t most;  /* above 1: some access may be to a block */
     uint32_t block_count;
+    bool has_parts; /* some handle is a partition of another */
 } fl_kinds;
+
+static inline bool fl_kinds_have(const fl_kinds *kinds, filch_access_mode mode)
+{
+    return (kinds->modes >> mode & 1) != 0;
+}
+
+/* Tells whether the task needs extras (fl_extra). */
+static inline bool fl_kinds_have_extras(const fl_kinds *kinds)
+{
+    return (kinds->modes & (1u << FILCH_COMMUTE | 1u << FILCH_REDUCE)) != 0;
+}
 
 /* Checks all that does not depend on the state of the graph; records an error otherwise. Tells the
  * kinds of the accesses. */

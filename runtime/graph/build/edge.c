@@ -49,32 +49,18 @@ bool fl_hint_set_has(const fl_hint_set *set, uint64_t key)
     return set->keys[at] == key;
 }
 
-/* A task holds its first successors in itself, and later successors in blocks of
- * FL_MORE_SUCCESSORS. */
-bool fl_edge_needs_block(const fl_task *pred)
+bool fl_edges_reserve(filch_graph *graph)
 {
-    uint32_t n = pred->successor_count;
-    return n >= FL_TASK_SUCCESSORS && (n - FL_TASK_SUCCESSORS) % FL_MORE_SUCCESSORS == 0;
-}
-
-bool fl_edge_take_blocks(filch_graph *graph, fl_more **blocks)
-{
+    size_t count = 0;
     for (size_t i = 0; i < graph->pred_count; ++i) {
-        /* Only adders change the count in an open graph, and the caller holds the lock. The count
-         * of a retired task may be old; the block taken then goes back unused. */
-        if (fl_edge_needs_block(graph->preds[i].task)) {
-            fl_more *block = fl_arena_alloc(&graph->arena, sizeof *block);
-            if (block == NULL) {
-                return false;
-            }
-            block->next = *blocks;
-            *blocks = block;
-        }
+        /* Only adders change the number of successors in an open graph, and the caller holds the
+         * lock. The number of a retired task may be old; the reserved memory then stays unused. */
+        count += fl_edge_needs_block(graph->preds[i].task);
     }
-    return true;
+    return count == 0 || fl_arena_reserve(&graph->arena, count, sizeof(fl_more));
 }
 
-static fl_task *last_successor(const fl_task *pred)
+static inline fl_task *last_successor(const fl_task *pred)
 {
     uint32_t n = pred->successor_count;
     if (n == 0) {
@@ -84,17 +70,16 @@ static fl_task *last_successor(const fl_task *pred)
                                    : pred->more->tasks[pred->more->count - 1];
 }
 
-static void append(fl_task *pred, fl_task *task, fl_more **blocks)
+static inline void append(filch_graph *graph, fl_task *pred, fl_task *task)
 {
     if (last_successor(pred) == task) {
         return; /* a single edge is enough; a task's edges are added one task at a time */
     }
-    if (pred->successor_count < FL_TASK_SUCCESSORS) {
+    if (FL_LIKELY(pred->successor_count < FL_TASK_SUCCESSORS)) {
         pred->successors[pred->successor_count] = task;
     } else {
         if (fl_edge_needs_block(pred)) {
-            fl_more *block = *blocks;
-            *blocks = block->next;
+            fl_more *block = fl_arena_alloc(&graph->arena, sizeof *block); /* reserved */
             block->next = pred->more;
             block->count = 0;
             pred->more = block;
@@ -119,19 +104,15 @@ static uint64_t lock_word(fl_task *task)
     }
 }
 
-void fl_edge_add(filch_graph *graph, fl_pred pred, fl_task *task, fl_more **blocks)
+static void add_open(filch_graph *graph, fl_pred pred, fl_task *task)
 {
-    if (graph->kind == FILCH_GRAPH_CLOSED) {
-        append(pred.task, task, blocks);
-        return;
-    }
     uint64_t word = lock_word(pred.task);
     bool runs = fl_word_epoch(word) == pred.epoch;
     if (runs) {
         /* Count first: the retirer cannot see the edge yet. Relaxed: the release of the lock bit
          * publishes the count. */
         uint32_t before = task->predecessors;
-        append(pred.task, task, blocks);
+        append(graph, pred.task, task);
         fl_add_relaxed(&task->pending, task->predecessors - before);
     }
     /* Release: the retirer locks afterwards and sees the successor. */
@@ -140,6 +121,22 @@ void fl_edge_add(filch_graph *graph, fl_pred pred, fl_task *task, fl_more **bloc
         (graph->poisoned ||
          fl_hint_set_has(&graph->failed, fl_hint_make(pred.task, (uint64_t)pred.epoch << 32)))) {
         fl_or_relaxed(&task->word, (uint64_t)FL_TASK_POISONED); /* not yet shared */
+    }
+}
+
+void fl_edge_add(filch_graph *graph, fl_pred pred, fl_task *task)
+{
+    if (graph->kind == FILCH_GRAPH_CLOSED) {
+        append(graph, pred.task, task);
+    } else {
+        add_open(graph, pred, task);
+    }
+}
+
+void fl_edges_add(filch_graph *graph, fl_task *task)
+{
+    for (size_t i = 0; i < graph->pred_count; ++i) {
+        fl_edge_add(graph, graph->preds[i], task);
     }
 }
 

@@ -91,6 +91,12 @@ typedef struct fl_slot {
     struct fl_split_part *part;
 } fl_slot;
 
+/* Entry of the table of slots. */
+typedef struct fl_slot_entry {
+    const filch_data *data; /* null: free */
+    uint32_t slot;
+} fl_slot_entry;
+
 enum {
     FL_NEEDED = 1, /* the graph's first task on the tile reads the tile */
     FL_WRITTEN = 2 /* some task writes the tile */
@@ -135,10 +141,10 @@ struct filch_graph {
     fl_slot **slots;
     size_t slot_count, slot_capacity;
     _Atomic(fl_slot **) seen_slots; /* equal to slots, for workers */
-    /* Slots by handle, open addressing: slot + 1, 0: free; the capacity is a power of two. */
-    uint32_t *slot_table;
-    uint32_t last_slot; /* slot found last in the table: likely the next slot, too */
+    fl_slot_entry *slot_table;      /* by handle, open addressing; the capacity is a power of two */
     size_t table_capacity;
+    const filch_data *last_data; /* handle looked up last, and its slot: likely the next, too */
+    uint32_t last_slot;
     fl_pred *preds; /* predecessors of the task being added, without repetition */
     size_t pred_count, pred_capacity;
     bool has_groups;            /* some task commutes or reduces */
@@ -265,18 +271,28 @@ static inline bool fl_access_is_block(const filch_access *access)
 
 /* --- Parts of building, in separate files. Callers hold graph->lock. --- */
 
+/* Slow path of fl_graph_slot. */
+filch_status fl_graph_slot_find(struct filch_graph *graph, filch_data *data, uint32_t *index);
 /* Finds the slot of a handle, or makes a slot on first use. A new slot of an open graph has no
  * place in the order of jobs yet. May return FILCH_OUT_OF_MEMORY. */
-filch_status fl_graph_slot(struct filch_graph *graph, filch_data *data, uint32_t *index);
+static inline filch_status fl_graph_slot(struct filch_graph *graph, filch_data *data,
+                                         uint32_t *index)
+{
+    if (FL_LIKELY(graph->last_data == data)) {
+        *index = graph->last_slot;
+        return FILCH_OK;
+    }
+    return fl_graph_slot_find(graph, data, index);
+}
 /* Takes back slots with index from or above. The slots have no place in an access queue and are
  * unused. */
 void fl_graph_drop_slots(struct filch_graph *graph, size_t from);
 /* Finds the slot of a handle, if it exists. Thread-safe on a sealed graph. */
 bool fl_graph_find_slot(const struct filch_graph *graph, const filch_data *data, uint32_t *index);
 void fl_graph_free_slots(struct filch_graph *graph);
-/* Collects the task's predecessors in graph->preds. Counts the reader nodes that the task adds. */
-filch_status fl_infer_gather(struct filch_graph *graph, const fl_access_list *list,
-                             uint32_t *reader_count);
+/* Collects the task's predecessors in graph->preds. Reserves memory for the readers that the task
+ * adds. May return FILCH_OUT_OF_MEMORY. */
+filch_status fl_infer_gather(struct filch_graph *graph, const fl_access_list *list);
 /* Adds the predecessors of a reader of the tiles to graph->preds; false: no memory. */
 bool fl_infer_note_writers(struct filch_graph *graph, const fl_slot *slot, fl_rect tiles);
 /* Adds a member to a tile's or a block's list of readers. Drops readers that have retired from time
@@ -287,9 +303,8 @@ void fl_infer_add_reader(struct filch_graph *graph, fl_reader **readers, uint32_
 bool fl_infer_note(struct filch_graph *graph, fl_task *task, uint32_t epoch);
 /* Frees the member list of a tile's group. */
 void fl_infer_forget(struct filch_graph *graph, fl_tile_state *state);
-/* Makes the task the last writer or a group member of each of its tiles. readers: nodes, linked by
- * next. */
-void fl_infer_commit(struct filch_graph *graph, fl_task *task, fl_reader *readers);
+/* Makes the task the last writer or a group member of each of its tiles, in reserved memory. */
+void fl_infer_commit(struct filch_graph *graph, const struct filch_task_desc *desc, fl_task *task);
 /* Call before fl_infer_gather. Ends a group (graph/build/group.c) on the task's tiles if the task
  * is no member and many tasks would wait for many. Fills extras (null: no access needs an extra).
  * After FILCH_OUT_OF_MEMORY some groups may have ended; the graph is otherwise unchanged. */
@@ -331,14 +346,22 @@ void fl_splits_drop(struct filch_graph *graph);
 /* Part of sealing. Marks the commute locks that are last to write their tiles. Counts commute locks
  * as predecessors. */
 void fl_groups_seal(struct filch_graph *graph);
-/* Tells whether one more successor of pred needs a new block. */
-bool fl_edge_needs_block(const fl_task *pred);
-/* Takes blocks, linked by next, for one more successor of every task in graph->preds. False: too
- * few. */
-bool fl_edge_take_blocks(struct filch_graph *graph, fl_more **blocks);
-/* Adds task to the successors of pred. Takes a block from *blocks (linked by next) where a block is
- * full. If pred has retired, adds no edge, but poisons the task where pred failed. */
-void fl_edge_add(struct filch_graph *graph, fl_pred pred, fl_task *task, fl_more **blocks);
+/* Tells whether one more successor of pred needs a new block. A task holds its first successors in
+ * itself, and later successors in blocks. */
+static inline bool fl_edge_needs_block(const fl_task *pred)
+{
+    uint32_t n = pred->successor_count;
+    return FL_UNLIKELY(n >= FL_TASK_SUCCESSORS) &&
+           (n - FL_TASK_SUCCESSORS) % FL_MORE_SUCCESSORS == 0;
+}
+/* Reserves memory in graph->arena for one more successor of every task in graph->preds. False: no
+ * memory. */
+bool fl_edges_reserve(struct filch_graph *graph);
+/* Adds task to the successors of pred, in reserved memory. If pred has retired, adds no edge, but
+ * poisons the task where pred failed. */
+void fl_edge_add(struct filch_graph *graph, fl_pred pred, fl_task *task);
+/* Adds task to the successors of every task in graph->preds, in reserved memory. */
+void fl_edges_add(struct filch_graph *graph, fl_task *task);
 /* Marks the last writing access of every tile of a closed graph. */
 void fl_infer_mark_final(struct filch_graph *graph);
 /* Frees inference data used only while building. */

@@ -21,30 +21,19 @@ typedef struct fl_own_parts {
     fl_task *task;
     fl_task_access *accesses; /* accesses of a combining task or of a write-back gate */
     size_t access_bytes;
-    fl_more *blocks;
 } fl_own_parts;
 
 #define COMBINE_ACCESSES 2u
 
 static bool take_parts(filch_graph *graph, fl_own_parts *parts)
 {
-    bool fits = graph->task_count < UINT32_MAX - 1 && fl_edge_take_blocks(graph, &parts->blocks);
+    bool fits = graph->task_count < UINT32_MAX - 1;
     if (fits && parts->access_bytes != 0) {
         parts->accesses = fl_arena_alloc(&graph->arena, parts->access_bytes);
         fits = parts->accesses != NULL;
     }
-    parts->task = fits ? fl_graph_task_new(graph) : NULL;
+    parts->task = fits && fl_edges_reserve(graph) ? fl_graph_task_new(graph) : NULL;
     return parts->task != NULL;
-}
-
-static void parts_release(filch_graph *graph, fl_own_parts *parts)
-{
-    while (parts->blocks != NULL) {
-        fl_more *next = parts->blocks->next;
-        fl_arena_free(&graph->arena, parts->blocks, sizeof *parts->blocks);
-        parts->blocks = next;
-    }
-    fl_arena_free(&graph->arena, parts->accesses, parts->access_bytes);
 }
 
 static void fill_gate(fl_task *task)
@@ -114,7 +103,7 @@ fl_task *fl_own_add(filch_graph *graph, fl_reduction *reduction, const fl_task_a
                                           : access != NULL ? fl_access_bytes(1, false, false, 0)
                                                            : 0};
     if (!take_parts(graph, &parts)) {
-        parts_release(graph, &parts);
+        fl_arena_free(&graph->arena, parts.accesses, parts.access_bytes);
         return NULL;
     }
     fl_task *task = parts.task;
@@ -127,11 +116,7 @@ fl_task *fl_own_add(filch_graph *graph, fl_reduction *reduction, const fl_task_a
             fill_mover(access, label, parts.accesses, task);
         }
     }
-    for (size_t i = 0; i < graph->pred_count; ++i) {
-        fl_edge_add(graph, graph->preds[i], task, &parts.blocks);
-    }
-    parts.accesses = NULL;
-    parts_release(graph, &parts);
+    fl_edges_add(graph, task);
     fl_store_relaxed(&graph->task_count, graph->task_count + 1);
     ++graph->own_count;
     return task;

@@ -11,25 +11,27 @@
 
 #define FIRST_SLOTS 16u
 
-static size_t hash_pointer(const void *pointer)
+/* Returns the entry of a handle, or the free entry where the handle would be. */
+static fl_slot_entry *probe(fl_slot_entry *table, size_t capacity, const filch_data *data)
 {
-    return (size_t)fl_hash_mix((uint64_t)(uintptr_t)pointer);
+    size_t at = (size_t)fl_hash_mix((uint64_t)(uintptr_t)data) & (capacity - 1);
+    while (table[at].data != data && table[at].data != NULL) {
+        at = (at + 1) & (capacity - 1);
+    }
+    return &table[at];
 }
 
 static bool table_grow(filch_graph *graph)
 {
     const fl_memory *memory = &graph->object.core->memory;
     size_t capacity = graph->table_capacity != 0 ? graph->table_capacity * 2 : 16;
-    uint32_t *table = fl_alloc_zeroed(memory, capacity * sizeof *table);
+    fl_slot_entry *table = fl_alloc_zeroed(memory, capacity * sizeof *table);
     if (table == NULL) {
         return false;
     }
     for (size_t i = 0; i < graph->slot_count; ++i) {
-        size_t at = hash_pointer(graph->slots[i]->use.data) & (capacity - 1);
-        while (table[at] != 0) {
-            at = (at + 1) & (capacity - 1);
-        }
-        table[at] = (uint32_t)i + 1;
+        const filch_data *data = graph->slots[i]->use.data;
+        *probe(table, capacity, data) = (fl_slot_entry){data, (uint32_t)i};
     }
     fl_free(memory, graph->slot_table, graph->table_capacity * sizeof *table);
     graph->slot_table = table;
@@ -37,26 +39,21 @@ static bool table_grow(filch_graph *graph)
     return true;
 }
 
-static bool is_whole(const fl_tiles *tiles, const filch_data *data)
-{
-    return tiles->row0 == 0 && tiles->row1 == data->tiles_down && tiles->col0 == 0 &&
-           tiles->col1 == data->tiles_across;
-}
-
 /* Notes the tiles used by a job of a closed graph. The tiles of an open graph are not known in
  * advance. */
-static inline void note_tiles(const filch_graph *graph, fl_slot *slot, uint32_t mode, fl_rect tiles)
+static inline void note_tiles(const filch_graph *graph, fl_slot *slot, uint32_t mode,
+                              fl_tiles tiles)
 {
-    const filch_data *data = slot->use.data;
+    /* Written tiles are used tiles, too. */
     const fl_tiles *noted = mode != FILCH_READ ? &slot->use.wrote : &slot->use.used;
-    /* Written tiles are used tiles, too. Where the whole handle is noted, no division is needed. */
-    if (graph->kind != FILCH_GRAPH_CLOSED || is_whole(noted, data)) {
+    bool is_noted = noted->row0 <= tiles.row0 && tiles.row1 <= noted->row1 &&
+                    noted->col0 <= tiles.col0 && tiles.col1 <= noted->col1;
+    if (is_noted || graph->kind != FILCH_GRAPH_CLOSED) {
         return;
     }
-    fl_tiles used = fl_rect_tiles(data, tiles);
-    fl_tiles_grow(&slot->use.used, used);
+    fl_tiles_grow(&slot->use.used, tiles);
     if (mode != FILCH_READ) {
-        fl_tiles_grow(&slot->use.wrote, used);
+        fl_tiles_grow(&slot->use.wrote, tiles);
         slot->use.writes = true; /* already set in an open graph */
     }
 }
@@ -152,17 +149,12 @@ static filch_status slot_make(filch_graph *graph, filch_data *data)
 
 bool fl_graph_find_slot(const filch_graph *graph, const filch_data *data, uint32_t *index)
 {
-    size_t mask = graph->table_capacity - 1;
     if (graph->table_capacity == 0) {
         return false;
     }
-    for (size_t at = hash_pointer(data) & mask; graph->slot_table[at] != 0; at = (at + 1) & mask) {
-        if (graph->slots[graph->slot_table[at] - 1]->use.data == data) {
-            *index = graph->slot_table[at] - 1;
-            return true;
-        }
-    }
-    return false;
+    const fl_slot_entry *entry = probe(graph->slot_table, graph->table_capacity, data);
+    *index = entry->slot;
+    return entry->data != NULL;
 }
 
 void fl_graph_drop_slots(filch_graph *graph, size_t from)
@@ -170,13 +162,9 @@ void fl_graph_drop_slots(filch_graph *graph, size_t from)
     const fl_memory *memory = &graph->object.core->memory;
     while (graph->slot_count > from) {
         fl_slot *slot = graph->slots[--graph->slot_count];
-        size_t mask = graph->table_capacity - 1;
-        size_t at = hash_pointer(slot->use.data) & mask;
-        while (graph->slot_table[at] != graph->slot_count + 1) {
-            at = (at + 1) & mask;
-        }
         /* The entry belongs to the newest slot: no later slot's probe sequence passes it. */
-        graph->slot_table[at] = 0;
+        probe(graph->slot_table, graph->table_capacity, slot->use.data)->data = NULL;
+        graph->last_data = NULL;
         fl_sub_relaxed(&slot->use.data->graphs, 1);
         fl_free(memory, slot->tiles, slot->tile_count * sizeof *slot->tiles);
         fl_free(memory, slot->needs, slot->tile_count);
@@ -184,49 +172,47 @@ void fl_graph_drop_slots(filch_graph *graph, size_t from)
     }
 }
 
-filch_status fl_graph_slot(filch_graph *graph, filch_data *data, uint32_t *index)
+filch_status fl_graph_slot_find(filch_graph *graph, filch_data *data, uint32_t *index)
 {
-    if (graph->last_slot < graph->slot_count && graph->slots[graph->last_slot]->use.data == data) {
-        *index = graph->last_slot;
-        return FILCH_OK;
-    }
-    if (fl_graph_find_slot(graph, data, index)) {
-        graph->last_slot = *index;
-        return FILCH_OK;
-    }
-    filch_status status = slot_make(graph, data);
-    if (status == FILCH_OK) {
-        size_t mask = graph->table_capacity - 1;
-        size_t at = hash_pointer(data) & mask;
-        while (graph->slot_table[at] != 0) {
-            at = (at + 1) & mask;
+    if (!fl_graph_find_slot(graph, data, index)) {
+        filch_status status = slot_make(graph, data);
+        if (status != FILCH_OK) {
+            return status;
         }
         *index = (uint32_t)graph->slot_count - 1;
-        graph->slot_table[at] = *index + 1;
+        *probe(graph->slot_table, graph->table_capacity, data) = (fl_slot_entry){data, *index};
     }
-    return status;
+    graph->last_data = data;
+    graph->last_slot = *index;
+    return FILCH_OK;
 }
 
 /* Number of latest predecessors compared for repetition. Beyond the limit, fl_edge_add drops
  * repeated edges. */
 #define COMPARED 16
 
-bool fl_infer_note(filch_graph *graph, fl_task *task, uint32_t epoch)
+static inline bool note(filch_graph *graph, fl_task *task, uint32_t epoch)
 {
-    size_t from = graph->pred_count > COMPARED ? graph->pred_count - COMPARED : 0;
-    for (size_t i = from; i < graph->pred_count; ++i) {
+    size_t count = graph->pred_count;
+    for (size_t i = count > COMPARED ? count - COMPARED : 0; i < count; ++i) {
         /* Task memory in a different epoch is a different task. */
         if (graph->preds[i].task == task && graph->preds[i].epoch == epoch) {
             return true;
         }
     }
-    if (graph->pred_count == graph->pred_capacity &&
+    if (FL_UNLIKELY(count == graph->pred_capacity) &&
         fl_array_reserve(&graph->object.core->memory, &graph->preds, &graph->pred_capacity,
-                         graph->pred_count + 1, sizeof *graph->preds) != FILCH_OK) {
+                         count + 1, sizeof *graph->preds) != FILCH_OK) {
         return false;
     }
-    graph->preds[graph->pred_count++] = (fl_pred){task, epoch};
+    graph->preds[count] = (fl_pred){task, epoch};
+    graph->pred_count = count + 1;
     return true;
+}
+
+bool fl_infer_note(filch_graph *graph, fl_task *task, uint32_t epoch)
+{
+    return note(graph, task, epoch);
 }
 
 /* Drops the retired readers of an open graph. Otherwise a tile that is never written would collect
@@ -286,14 +272,14 @@ static inline bool gather_tile(filch_graph *graph, const fl_slot *slot, uint32_t
     bool fits = true;
     if (waits_for_group(mode) && state->readers != NULL) {
         for (const fl_reader *r = state->readers; r != NULL && fits; r = r->next) {
-            fits = fl_infer_note(graph, r->task, r->epoch);
+            fits = note(graph, r->task, r->epoch);
         }
     } else if (state->writer != NULL) {
-        fits = fl_infer_note(graph, state->writer, state->writer_epoch);
+        fits = note(graph, state->writer, state->writer_epoch);
     } else if (slot->gate != NULL) {
-        fits = fl_infer_note(graph, slot->gate, slot->gate_epoch);
+        fits = note(graph, slot->gate, slot->gate_epoch);
     } else if (FL_UNLIKELY(mode == FILCH_COMMUTE) && graph->start != NULL) {
-        fits = fl_infer_note(graph, graph->start, 0);
+        fits = note(graph, graph->start, 0);
     }
     return fits;
 }
@@ -327,7 +313,7 @@ static bool gather_block(filch_graph *graph, const fl_slot *slot, fl_rect tiles,
     return block->entry.task == NULL || fl_infer_note(graph, block->entry.task, block->entry.epoch);
 }
 
-filch_status fl_infer_gather(filch_graph *graph, const fl_access_list *list, uint32_t *reader_count)
+filch_status fl_infer_gather(filch_graph *graph, const fl_access_list *list)
 {
     const fl_task_access *at = list->at, *end = at + list->count;
     uint32_t readers = 0;
@@ -355,11 +341,11 @@ filch_status fl_infer_gather(filch_graph *graph, const fl_access_list *list, uin
             return FILCH_OUT_OF_MEMORY;
         }
     }
-    *reader_count = readers;
-    return FILCH_OK;
+    bool fits = fl_arena_reserve(&graph->readers, readers, sizeof(fl_reader));
+    return fits ? FILCH_OK : FILCH_OUT_OF_MEMORY;
 }
 
-void fl_infer_forget(filch_graph *graph, fl_tile_state *state)
+static inline void forget(filch_graph *graph, fl_tile_state *state)
 {
     while (state->readers != NULL) {
         fl_reader *reader = state->readers;
@@ -368,6 +354,11 @@ void fl_infer_forget(filch_graph *graph, fl_tile_state *state)
     }
     state->reader_count = 0;
     state->group = FL_GROUP_READS;
+}
+
+void fl_infer_forget(filch_graph *graph, fl_tile_state *state)
+{
+    forget(graph, state);
 }
 
 static void enter_group(const filch_graph *graph, fl_tile_state *state, uint32_t mode)
@@ -383,69 +374,71 @@ static void enter_group(const filch_graph *graph, fl_tile_state *state, uint32_t
     }
 }
 
-/* Takes a node from the list *readers for a task. */
-static fl_reader *reader_of(fl_reader **readers, fl_task *task, uint32_t epoch)
+/* Makes a reader in reserved memory. */
+static inline fl_reader *make_reader(filch_graph *graph, fl_pred self)
 {
-    fl_reader *reader = *readers;
-    *readers = reader->next;
-    reader->task = task;
-    reader->epoch = epoch;
+    fl_reader *reader = fl_arena_alloc(&graph->readers, sizeof *reader);
+    reader->task = self.task;
+    reader->epoch = self.epoch;
     return reader;
 }
 
 /* Makes the task the last writer, or a group member, of a tile. */
 static inline void commit_tile(filch_graph *graph, fl_slot *slot, uint32_t tile, fl_pred self,
-                               uint32_t mode, fl_reader **readers)
+                               uint32_t mode)
 {
     fl_tile_state *state = &slot->tiles[tile];
     note_need(slot, mode, tile);
     if (waits_for_group(mode)) {
-        fl_infer_forget(graph, state);
+        forget(graph, state);
         state->writer = self.task;
         state->writer_epoch = self.epoch;
         state->turn = graph->kind == FILCH_GRAPH_CLOSED ? NULL : state->turn;
     } else {
-        enter_group(graph, state, mode);
-        add_reader(graph, &state->readers, &state->reader_count,
-                   reader_of(readers, self.task, self.epoch));
+        if (FL_UNLIKELY(mode != FILCH_READ)) {
+            enter_group(graph, state, mode);
+        }
+        add_reader(graph, &state->readers, &state->reader_count, make_reader(graph, self));
     }
 }
 
 static void commit_block(filch_graph *graph, fl_slot *slot, fl_rect tiles, fl_pred self,
-                         uint32_t mode, fl_reader **readers)
+                         uint32_t mode)
 {
     fl_block_readers *block = mode == FILCH_READ ? fl_block_readers_find(slot, tiles) : NULL;
-    note_tiles(graph, slot, mode, tiles);
+    note_tiles(graph, slot, mode, fl_rect_tiles(slot->use.data, tiles));
     if (block != NULL) {
-        add_reader(graph, &block->readers, &block->reader_count,
-                   reader_of(readers, self.task, self.epoch));
+        add_reader(graph, &block->readers, &block->reader_count, make_reader(graph, self));
     }
     for (uint32_t i = 0; i < fl_rect_count(tiles); ++i) {
         uint32_t tile = fl_rect_at(tiles, i);
         if (block != NULL) {
             note_need(slot, mode, tile);
         } else {
-            commit_tile(graph, slot, tile, self, mode, readers);
+            commit_tile(graph, slot, tile, self, mode);
         }
     }
 }
 
-void fl_infer_commit(filch_graph *graph, fl_task *task, fl_reader *readers)
+void fl_infer_commit(filch_graph *graph, const filch_task_desc *desc, fl_task *task)
 {
     /* The task is the caller's own and not yet shared. */
     const fl_pred self = {task, fl_word_epoch(fl_load_relaxed(&task->word))};
-    for (uint32_t i = 0; i < task->access_count; ++i) {
-        fl_task_access access = task->accesses[i];
+    const filch_access *from = desc->accesses;
+    const fl_task_access *at = task->accesses, *end = at + desc->access_count;
+    for (; at != end; ++at, ++from) {
+        fl_task_access access = *at;
         if (access.mode == FILCH_SCRATCH) {
             continue;
         }
         fl_slot *slot = graph->slots[access.slot];
         if (FL_UNLIKELY(access.is_block)) {
-            commit_block(graph, slot, fl_task_tiles(task, i), self, access.mode, &readers);
+            commit_block(graph, slot, fl_task_blocks(task)[access.tile], self, access.mode);
             continue;
         }
-        note_tiles(graph, slot, access.mode, fl_rect_of_tile(access.tile));
-        commit_tile(graph, slot, access.tile, self, access.mode, &readers);
+        uint32_t row = from->row, col = from->col;
+        note_tiles(graph, slot, access.mode, (fl_tiles){row, row + 1, col, col + 1});
+        commit_tile(graph, slot, access.tile, self, access.mode);
     }
 }
 

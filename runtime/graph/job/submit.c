@@ -31,17 +31,11 @@ static filch_status edge_locked(filch_graph *graph, filch_task before, filch_tas
                             : to == NULL ? "'after' is not a task of this graph"
                                          : "a task cannot wait for itself");
     }
-    fl_more *block = NULL;
-    if (fl_edge_needs_block(from)) {
-        block = fl_arena_alloc(&graph->arena, sizeof *block);
-        if (block == NULL) {
-            return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_edge", graph->label,
-                                "no memory for an edge");
-        }
-        block->next = NULL;
+    if (fl_edge_needs_block(from) && !fl_arena_reserve(&graph->arena, 1, sizeof(fl_more))) {
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_edge", graph->label,
+                            "no memory for an edge");
     }
-    fl_edge_add(graph, (fl_pred){from, 0}, to, &block);
-    fl_arena_free(&graph->arena, block, sizeof *block);
+    fl_edge_add(graph, (fl_pred){from, 0}, to);
     graph->has_edges_back = graph->has_edges_back || from->order > to->order;
     return FILCH_OK;
 }
