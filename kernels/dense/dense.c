@@ -215,6 +215,7 @@ filch_codelet *fl_dense_panel(fl_dense *dense, int which)
     bool is_double = dense->desc.element == sizeof(double);
     cuda.source = all[which].source;
     cuda.entry = is_double ? all[which].double_entry : all[which].single_entry;
+    cuda.options = is_double ? "-DPANEL_BITS=64" : "-DPANEL_BITS=32";
     cuda.shape_of = all[which].shape_of;
     desc.name = all[which].name;
     desc.work = all[which].work;

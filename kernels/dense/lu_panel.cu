@@ -492,5 +492,10 @@ __device__ void panel_run(const filch_view &a, const filch_view &pivots, const f
         panel_run<T>(a, pivots, info, state, args);                                          \
     }
 
+/* Compiling takes seconds a precision: a program that needs one of them names its bits. */
+#if !defined PANEL_BITS || PANEL_BITS == 64
 LU_PANEL(double, f64)
+#endif
+#if !defined PANEL_BITS || PANEL_BITS == 32
 LU_PANEL(float, f32)
+#endif

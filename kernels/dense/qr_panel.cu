@@ -797,5 +797,10 @@ __device__ void panel_run(const filch_view &a, const filch_view &tau, const filc
         panel_run<T>(a, tau, v, t, state, room, args);                                          \
     }
 
+/* Compiling takes seconds a precision: a program that needs one of them names its bits. */
+#if !defined PANEL_BITS || PANEL_BITS == 64
 QR_PANEL(double, f64)
+#endif
+#if !defined PANEL_BITS || PANEL_BITS == 32
 QR_PANEL(float, f32)
+#endif
