@@ -20,8 +20,8 @@ function(filch_make_whole objects name)
     # Fat: the objects one by one are code, too.
     target_compile_options(${objects} PRIVATE -flto -ffat-lto-objects)
     add_custom_command(OUTPUT ${object}
-        COMMAND ${CMAKE_C_COMPILER} ${flags} -fPIC -Werror -flto=auto -flinker-output=nolto-rel
-                -r -nostdlib -o ${object} $<TARGET_OBJECTS:${objects}>
+        COMMAND ${CMAKE_C_COMPILER} ${flags} -fPIC $<$<BOOL:${FILCH_WERROR}>:-Werror> -flto=auto
+                -flinker-output=nolto-rel -r -nostdlib -o ${object} $<TARGET_OBJECTS:${objects}>
         DEPENDS ${objects} $<TARGET_OBJECTS:${objects}> COMMAND_EXPAND_LISTS VERBATIM
         COMMENT "Optimizing the library as a whole")
     add_custom_target(${name} DEPENDS ${object})

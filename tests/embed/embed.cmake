@@ -10,9 +10,12 @@ if(CMAKE_CXX_COMPILER)
     set(cxx ${CMAKE_CXX_COMPILER})
 endif()
 filch_test(headers embed 120 ${embed}/headers.sh ${CMAKE_C_COMPILER} "${cxx}")
-filch_test(install embed 180 ${embed}/install.sh ${PROJECT_BINARY_DIR} ${scratch}
-           ${CMAKE_INSTALL_LIBDIR})
-if(TARGET filch-bench)
+if(TARGET filch_blas)
+    filch_test(install embed 180 ${embed}/install.sh ${PROJECT_BINARY_DIR} ${scratch}
+               ${CMAKE_INSTALL_LIBDIR})
+endif()
+filch_test(subproject embed 120 ${embed}/subproject.sh ${PROJECT_BINARY_DIR}/subproject)
+if(TARGET filch-bench AND TARGET filch_blas)
     filch_test(packages embed 120 ${embed}/packages.sh ${PROJECT_BINARY_DIR}
                ${PROJECT_BINARY_DIR}/packages)
     if(FILCH_TESTS_LONG)
