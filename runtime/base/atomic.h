@@ -14,6 +14,7 @@
 #define fl_store_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
 #define fl_store_seq_cst(p, v) atomic_store_explicit((p), (v), memory_order_seq_cst)
 #define fl_exchange_acquire(p, v) atomic_exchange_explicit((p), (v), memory_order_acquire)
+#define fl_exchange_release(p, v) atomic_exchange_explicit((p), (v), memory_order_release)
 #define fl_exchange_seq_cst(p, v) atomic_exchange_explicit((p), (v), memory_order_seq_cst)
 #define fl_add_relaxed(p, v) atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
 #define fl_add_release(p, v) atomic_fetch_add_explicit((p), (v), memory_order_release)

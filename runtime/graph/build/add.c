@@ -391,7 +391,7 @@ filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc, fi
     if (FL_UNLIKELY(status != FILCH_OK)) {
         return status;
     }
-    fl_mutex_lock(&graph->lock);
+    fl_latch_lock(&graph->lock);
     status = check_state(graph, desc);
     if (status == FILCH_OK) {
         fl_task *task = NULL;
@@ -405,6 +405,6 @@ filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc, fi
             *name = (filch_task)task->order + 1;
         }
     }
-    fl_mutex_unlock(&graph->lock);
+    fl_latch_unlock(&graph->lock);
     return status;
 }

@@ -146,12 +146,12 @@ void fl_open_retire(fl_task *task, bool failed)
     if (failed) {
         /* Record first, then move the epoch on: a thread finding the task gone must find it among
          * the failed tasks. */
-        fl_mutex_lock(&graph->lock);
+        fl_latch_lock(&graph->lock);
         uint64_t key = fl_hint_make(task, fl_load_relaxed(&task->word));
         if (!fl_hint_set_add(&graph->failed, &graph->object.core->memory, key)) {
             graph->poisoned = true;
         }
-        fl_mutex_unlock(&graph->lock);
+        fl_latch_unlock(&graph->lock);
     }
     uint64_t word = lock_word(task);
     /* Release: an adder that finds the new epoch sees the task's results. */

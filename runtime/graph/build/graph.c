@@ -8,11 +8,11 @@
 
 static bool init_locks(filch_graph *graph)
 {
-    if (fl_mutex_init(&graph->lock) != FILCH_OK) {
+    if (fl_latch_init(&graph->lock) != FILCH_OK) {
         return false;
     }
     if (fl_mutex_init(&graph->turn_lock) != FILCH_OK) {
-        fl_mutex_fini(&graph->lock);
+        fl_latch_fini(&graph->lock);
         return false;
     }
     return true;

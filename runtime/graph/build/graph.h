@@ -13,6 +13,7 @@
 #include "graph/build/rank.h"
 #include "graph/build/reduction.h"
 #include "graph/task/store.h"
+#include "sync/latch.h"
 
 typedef enum fl_graph_state {
     FL_GRAPH_BUILDING, /* closed: tasks are added; open: not submitted yet */
@@ -127,7 +128,7 @@ struct filch_graph {
     filch_graph_kind kind;
     filch_priorities priorities;
     int32_t priority_min, priority_max;
-    fl_mutex lock;
+    fl_latch lock;
     fl_graph_state state;
     fl_slab *slabs;              /* newest first */
     _Atomic uint32_t task_count; /* written under lock; relaxed elsewhere: a statistic */

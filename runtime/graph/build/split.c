@@ -468,10 +468,10 @@ filch_status filch_graph_partition(filch_graph *graph, filch_data *parent, filch
     if (status != FILCH_OK) {
         return status;
     }
-    fl_mutex_lock(&graph->lock);
+    fl_latch_lock(&graph->lock);
     status = check_state(graph, PARTITION);
     status = status == FILCH_OK ? partition(graph, parent, child) : status;
-    fl_mutex_unlock(&graph->lock);
+    fl_latch_unlock(&graph->lock);
     return status;
 }
 
@@ -482,9 +482,9 @@ filch_status filch_graph_unpartition(filch_graph *graph, filch_data *parent, fil
     if (status != FILCH_OK) {
         return status;
     }
-    fl_mutex_lock(&graph->lock);
+    fl_latch_lock(&graph->lock);
     status = check_state(graph, UNPARTITION);
     status = status == FILCH_OK ? unpartition(graph, parent, child) : status;
-    fl_mutex_unlock(&graph->lock);
+    fl_latch_unlock(&graph->lock);
     return status;
 }

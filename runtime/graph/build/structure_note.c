@@ -45,7 +45,7 @@ fl_log_graph *fl_structure_note(filch_graph *graph)
     size_t edges = 0;
     double path_ns = 0;
     fl_log_graph *made = NULL;
-    fl_mutex_lock(&graph->lock);
+    fl_latch_lock(&graph->lock);
     for (uint32_t i = 0; i < tasks; ++i) {
         fl_graph_each_successor(fl_graph_task_at(graph, i), count_edge, &edges);
     }
@@ -62,7 +62,7 @@ fl_log_graph *fl_structure_note(filch_graph *graph)
         memcpy(made->label, graph->label, sizeof made->label);
         fill(graph, made);
     }
-    fl_mutex_unlock(&graph->lock);
+    fl_latch_unlock(&graph->lock);
     return made;
 }
 

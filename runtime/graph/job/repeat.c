@@ -97,9 +97,9 @@ static void start_next(fl_repeat *repeat)
     filch_graph *graph = repeat->graph;
     fl_core *core = repeat->job->object.core;
     filch_job *last = repeat->job->present; /* parked: no other thread changes the newest run */
-    fl_mutex_lock(&graph->lock);
+    fl_latch_lock(&graph->lock);
     fl_graph_rank_anew(graph);
-    fl_mutex_unlock(&graph->lock);
+    fl_latch_unlock(&graph->lock);
     filch_job *next = fl_job_new(core, &repeat->submit);
     if (next != NULL) {
         fill_run(repeat, next);
@@ -355,7 +355,7 @@ static filch_status reserve(fl_core *core)
 static filch_status make_first(fl_repeat *repeat, filch_job **run)
 {
     filch_graph *graph = repeat->graph;
-    fl_mutex_lock(&graph->lock);
+    fl_latch_lock(&graph->lock);
     filch_status status = fl_graph_seal_for(graph, CALL);
     if (status == FILCH_OK && graph->task_count == 0) {
         status = refuse(graph, FILCH_INVALID_ARGUMENT, "the graph has no tasks");
@@ -369,7 +369,7 @@ static filch_status make_first(fl_repeat *repeat, filch_job **run)
         tie(repeat, *run);
         repeat->job->present = *run;
     }
-    fl_mutex_unlock(&graph->lock);
+    fl_latch_unlock(&graph->lock);
     return status;
 }
 

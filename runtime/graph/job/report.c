@@ -30,9 +30,9 @@ static filch_status add_path(const filch_job *job, filch_graph *graph, double *n
         return fl_core_fail(core, FILCH_WRONG_STATE, CALL, job->label,
                             "the graph is an open one: its tasks are forgotten as they end");
     }
-    fl_mutex_lock(&graph->lock);
+    fl_latch_lock(&graph->lock);
     status = fl_graph_path(graph, ns);
-    fl_mutex_unlock(&graph->lock);
+    fl_latch_unlock(&graph->lock);
     return status == FILCH_OK
                ? FILCH_OK
                : fl_core_fail(core, status, CALL, job->label, "no memory for the longest path");

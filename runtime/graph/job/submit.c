@@ -46,9 +46,9 @@ filch_status filch_graph_edge(filch_graph *graph, filch_task before, filch_task 
     if (status != FILCH_OK) {
         return status;
     }
-    fl_mutex_lock(&graph->lock);
+    fl_latch_lock(&graph->lock);
     status = edge_locked(graph, before, after);
-    fl_mutex_unlock(&graph->lock);
+    fl_latch_unlock(&graph->lock);
     return status;
 }
 
@@ -71,9 +71,9 @@ filch_status filch_graph_seal(filch_graph *graph)
     if (status != FILCH_OK) {
         return status;
     }
-    fl_mutex_lock(&graph->lock);
+    fl_latch_lock(&graph->lock);
     status = fl_graph_seal_for(graph, "filch_graph_seal");
-    fl_mutex_unlock(&graph->lock);
+    fl_latch_unlock(&graph->lock);
     return status;
 }
 
@@ -143,7 +143,7 @@ filch_status filch_graph_submit(filch_graph *graph, const filch_submit_desc *sub
         return status;
     }
     filch_job *made = NULL;
-    fl_mutex_lock(&graph->lock);
+    fl_latch_lock(&graph->lock);
     if (graph->kind == FILCH_GRAPH_CLOSED) {
         status = fl_graph_seal_for(graph, "filch_graph_submit");
     } else if (graph->state != FL_GRAPH_BUILDING) {
@@ -166,7 +166,7 @@ filch_status filch_graph_submit(filch_graph *graph, const filch_submit_desc *sub
         graph->state = FL_GRAPH_RUNNING;
         fl_job_submit(made); /* called under the lock: no task is added earlier */
     }
-    fl_mutex_unlock(&graph->lock);
+    fl_latch_unlock(&graph->lock);
     if (status == FILCH_OK && !is_open) {
         /* On return the graph may be destroyed, and the job's object reused. */
         fl_job_submit(made);
@@ -184,7 +184,7 @@ filch_status filch_graph_close(filch_graph *graph)
         return status;
     }
     fl_core *core = graph->object.core;
-    fl_mutex_lock(&graph->lock);
+    fl_latch_lock(&graph->lock);
     const char *wrong = graph->kind == FILCH_GRAPH_CLOSED   ? "the graph is not open"
                         : graph->state == FL_GRAPH_BUILDING ? "the graph was not submitted"
                         : graph->state != FL_GRAPH_RUNNING  ? "the graph is closed already"
@@ -193,7 +193,7 @@ filch_status filch_graph_close(filch_graph *graph)
     int64_t added = 0;
     if (wrong == NULL && (fl_splits_end(graph) != FILCH_OK || fl_groups_end(graph) != FILCH_OK)) {
         if (fl_load_relaxed(&graph->job->cancelled) == 0) {
-            fl_mutex_unlock(&graph->lock);
+            fl_latch_unlock(&graph->lock);
             return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_close", graph->label,
                                 "no memory for the tasks that combine what was reduced, or give "
                                 "back what is partitioned");
@@ -206,7 +206,7 @@ filch_status filch_graph_close(filch_graph *graph)
         job = graph->job; /* set, and constant while the bias below is held */
         added = (int64_t)graph->task_count + graph->gate_count;
     }
-    fl_mutex_unlock(&graph->lock);
+    fl_latch_unlock(&graph->lock);
     if (wrong != NULL) {
         return fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_close", graph->label, "%s",
                             wrong);
@@ -257,7 +257,7 @@ void fl_graph_free(filch_graph *graph)
     fl_arena_fini(&graph->arena);
     fl_store_give(core->store, graph->slabs);
     fl_mutex_fini(&graph->turn_lock);
-    fl_mutex_fini(&graph->lock);
+    fl_latch_fini(&graph->lock);
     fl_object_delete(graph);
 }
 
