@@ -13,10 +13,6 @@
 /* Hash of the empty string: start of a chain of fl_hash_bytes. */
 #define FL_HASH_START 0xcbf29ce484222325u
 
-/* Odd number near 2^64 over the golden ratio: the upper bits of its product with a small number are
- * spread well (D. E. Knuth, "The Art of Computer Programming", volume 3, 6.4). */
-#define FL_HASH_SPREAD 0x9e3779b97f4a7c15u
-
 /* Extends hash by size bytes; hashing two pieces in turn equals hashing them joined. */
 static inline uint64_t fl_hash_bytes(uint64_t hash, const void *data, size_t size)
 {

@@ -17,7 +17,8 @@ typedef struct fl_parts {
     void *args;
     fl_task_access *accesses;
     const fl_kinds *kinds;
-    char *text; /* error text: the reason why jobs would wait for each other */
+    fl_access_list list; /* the accesses, once resolved */
+    char *text;          /* error text: the reason why jobs would wait for each other */
     size_t text_bytes;
 } fl_parts;
 
@@ -114,24 +115,27 @@ static filch_status infer(filch_graph *graph, const filch_task_desc *desc, fl_pa
 {
     bool has_extras = fl_kinds_have_extras(parts->kinds);
     filch_status status = join_accesses(graph, desc, parts);
-    fl_access_list list = {parts->accesses, desc->access_count, NULL};
+    fl_access_list *list = &parts->list;
+    list->given = desc->accesses;
+    list->at = parts->accesses;
+    list->count = desc->access_count;
     if (FL_UNLIKELY(parts->kinds->block_count != 0)) {
         fl_rect *blocks = blocks_of(desc, parts);
         fill_blocks(desc, parts->accesses, blocks);
-        list.blocks = blocks;
+        list->blocks = blocks;
         graph->has_blocks = true;
     }
     if (status == FILCH_OK && FL_UNLIKELY(graph->splits != NULL)) {
-        status = fl_splits_enter(graph, &list);
+        status = fl_splits_enter(graph, list);
     }
     if (status == FILCH_OK && FL_UNLIKELY(graph->has_blocks)) {
-        status = fl_block_readers_enter(graph, &list);
+        status = fl_block_readers_enter(graph, list);
     }
     if (status == FILCH_OK && FL_UNLIKELY(has_extras || graph->has_groups)) {
         fl_extra *extras = (fl_extra *)(void *)(parts->accesses + desc->access_count);
-        status = fl_groups_enter(graph, &list, desc->priority, has_extras ? extras : NULL);
+        status = fl_groups_enter(graph, list, desc->priority, has_extras ? extras : NULL);
     }
-    return status == FILCH_OK ? fl_infer_gather(graph, &list) : status;
+    return status == FILCH_OK ? fl_infer_gather(graph, list) : status;
 }
 
 static filch_status take_parts(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
@@ -332,7 +336,7 @@ static filch_status add_locked(filch_graph *graph, const filch_task_desc *desc,
     char text[sizeof((filch_error *)NULL)->text];
     fl_parts parts = {.kinds = kinds, .text = text, .text_bytes = sizeof text};
     filch_status status = FILCH_OK;
-    if (FL_UNLIKELY(kinds->has_parts || graph->splits != NULL)) {
+    if (FL_UNLIKELY(kinds->parents != 0 || graph->splits != NULL)) {
         status = fl_splits_check(graph, desc);
         if (status != FILCH_OK) {
             return status;
@@ -356,7 +360,7 @@ static filch_status add_locked(filch_graph *graph, const filch_task_desc *desc,
     }
     if (desc->access_count != 0) {
         fl_edges_add(graph, task);
-        fl_infer_commit(graph, desc, task);
+        fl_infer_commit(graph, &parts.list, task);
     }
     graph->restartable_count += (task->codelet->flags & FILCH_CODELET_RESTARTABLE) != 0;
     fl_store_relaxed(&graph->task_count, graph->task_count + 1);

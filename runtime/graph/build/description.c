@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/build/description.h"
 
-#include "base/hash.h"
 #include "graph/build/capacity.h"
 #include "graph/scheduler.h"
 
@@ -154,12 +153,11 @@ static filch_status check_repeated(const filch_graph *graph, const filch_task_de
     return FILCH_OK;
 }
 
-/* Returns a bit for a tile. Accesses with unlike bits name unlike tiles. */
-static inline uint64_t bit_of(const filch_access *access)
+/* Number of a bit for a tile. Accesses with unlike bits name unlike tiles. The tiles of a stencil
+ * and of a row or column have unlike bits. */
+static inline uint32_t bit_of(const filch_access *access)
 {
-    uint64_t key =
-        ((uint64_t)(uintptr_t)access->data >> 6) + access->row + ((uint64_t)access->col << 20);
-    return (uint64_t)1 << (key * FL_HASH_SPREAD >> 58);
+    return ((uint32_t)((uintptr_t)access->data >> 6) + access->row + access->col * 8) & 63;
 }
 
 /* Checks an access, and notes what kind it is. *tiles: bits of the tiles of earlier accesses. */
@@ -174,10 +172,10 @@ static inline filch_status note_access(const filch_graph *graph, const filch_tas
     if (FL_UNLIKELY(status != FILCH_OK)) {
         return status;
     }
-    uint64_t bit = bit_of(access);
+    uint64_t bit = (uint64_t)1 << bit_of(access);
     kinds->modes |= 1u << access->mode;
     kinds->most |= access->rows | access->cols;
-    kinds->has_parts = kinds->has_parts || access->data->parent != NULL;
+    kinds->parents |= (uintptr_t)access->data->parent;
     if (FL_UNLIKELY(kinds->most > 1)) {
         status = check_block(graph, desc, i);
         kinds->block_count += fl_access_is_block(access);

@@ -135,8 +135,15 @@ void fl_edge_add(filch_graph *graph, fl_pred pred, fl_task *task)
 
 void fl_edges_add(filch_graph *graph, fl_task *task)
 {
-    for (size_t i = 0; i < graph->pred_count; ++i) {
-        fl_edge_add(graph, graph->preds[i], task);
+    const fl_pred *pred = graph->preds, *end = pred + graph->pred_count;
+    if (graph->kind == FILCH_GRAPH_CLOSED) {
+        for (; pred != end; ++pred) {
+            append(graph, pred->task, task);
+        }
+    } else {
+        for (; pred != end; ++pred) {
+            add_open(graph, *pred, task);
+        }
     }
 }
 

@@ -40,24 +40,37 @@ typedef struct fl_pred {
  * other. */
 typedef enum fl_group { FL_GROUP_READS, FL_GROUP_COMMUTES, FL_GROUP_REDUCES } fl_group;
 
+/* What a tile has beyond readers and writers. */
+typedef struct fl_tile_extra {
+    fl_group group;
+    /* Commute lock of the commuting tasks. Closed graphs: null once a non-commuting task has
+     * written the tile. */
+    fl_commute_lock *turn;
+    fl_reduction *reduction; /* made when a task first reduces to the tile */
+} fl_tile_extra;
+
 /* State of a tile during inference. */
 typedef struct fl_tile_state {
     fl_task *writer;    /* last writer, or a task that every listed reader waits for */
     fl_reader *readers; /* members of the group */
     uint32_t writer_epoch;
     uint32_t reader_count;
-    fl_group group;
-    /* Commute lock of the commuting tasks. Closed graphs: null once a non-commuting task has
-     * written the tile. */
-    fl_commute_lock *turn;
-    fl_reduction *reduction; /* made when a task first reduces to the tile */
+    fl_tile_extra *extra; /* null: no task has commuted on the tile or reduced to it */
 } fl_tile_state;
+
+_Static_assert(sizeof(fl_tile_state) == 32, "a cache line has two tiles");
+
+static inline fl_group fl_tile_group(const fl_tile_state *state)
+{
+    return FL_UNLIKELY(state->extra != NULL) ? state->extra->group : FL_GROUP_READS;
+}
 
 /* Accesses of a task being added, resolved to slots and tiles. */
 typedef struct fl_access_list {
-    const fl_task_access *at;
+    const filch_access *given; /* the caller's */
+    const fl_task_access *at;  /* resolved */
     uint32_t count;
-    const fl_rect *blocks; /* of the accesses to blocks */
+    const fl_rect *blocks; /* of the accesses to blocks; null: none */
 } fl_access_list;
 
 /* Returns the tiles of an access to a handle. */
@@ -304,8 +317,15 @@ void fl_infer_add_reader(struct filch_graph *graph, fl_reader **readers, uint32_
 bool fl_infer_note(struct filch_graph *graph, fl_task *task, uint32_t epoch);
 /* Frees the member list of a tile's group. */
 void fl_infer_forget(struct filch_graph *graph, fl_tile_state *state);
+/* Notes that a task that does not commute writes the tile. */
+static inline void fl_infer_note_written(const struct filch_graph *graph, fl_tile_state *state)
+{
+    if (FL_UNLIKELY(state->extra != NULL) && graph->kind == FILCH_GRAPH_CLOSED) {
+        state->extra->turn = NULL;
+    }
+}
 /* Makes the task the last writer or a group member of each of its tiles, in reserved memory. */
-void fl_infer_commit(struct filch_graph *graph, const struct filch_task_desc *desc, fl_task *task);
+void fl_infer_commit(struct filch_graph *graph, const fl_access_list *list, fl_task *task);
 /* Call before fl_infer_gather. Ends a group (graph/build/group.c) on the task's tiles if the task
  * is no member and many tasks would wait for many. Fills extras (null: no access needs an extra).
  * After FILCH_OUT_OF_MEMORY some groups may have ended; the graph is otherwise unchanged. */

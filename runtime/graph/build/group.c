@@ -136,7 +136,7 @@ void fl_own_let_run(filch_graph *graph, fl_task *task)
 /* Replaces the tile's group, and the writer before the group, by a single task. */
 static filch_status end_group(filch_graph *graph, fl_tile_state *state)
 {
-    bool combines = state->group == FL_GROUP_REDUCES;
+    bool combines = fl_tile_group(state) == FL_GROUP_REDUCES;
     bool fits = true;
     if (state->readers != NULL && state->readers->next == NULL && !combines) {
         state->writer = state->readers->task;
@@ -151,14 +151,14 @@ static filch_status end_group(filch_graph *graph, fl_tile_state *state)
             fits = fl_infer_note(graph, state->writer, state->writer_epoch);
         }
         fl_task *task =
-            fits ? fl_own_add(graph, combines ? state->reduction : NULL, NULL, NULL) : NULL;
+            fits ? fl_own_add(graph, combines ? state->extra->reduction : NULL, NULL, NULL) : NULL;
         if (task == NULL) {
             return FILCH_OUT_OF_MEMORY;
         }
         state->writer = task;
         state->writer_epoch = fl_word_epoch(fl_load_relaxed(&task->word)); /* not yet shared */
-        if (combines && graph->kind == FILCH_GRAPH_CLOSED) {
-            state->turn = NULL; /* the combining task writes */
+        if (combines) {
+            fl_infer_note_written(graph, state);
         }
         fl_own_let_run(graph, task);
     }
@@ -168,14 +168,14 @@ static filch_status end_group(filch_graph *graph, fl_tile_state *state)
 
 filch_status fl_group_end(filch_graph *graph, fl_tile_state *state)
 {
-    return state->group == FL_GROUP_READS ? FILCH_OK : end_group(graph, state);
+    return fl_tile_group(state) == FL_GROUP_READS ? FILCH_OK : end_group(graph, state);
 }
 
 /* Tells whether a single task must replace the group before a task with the access mode is added. A
  * writing task may wait for every commuting member directly, as for readers. */
 static bool ends(const fl_tile_state *state, uint32_t mode)
 {
-    switch (state->group) {
+    switch (fl_tile_group(state)) {
     case FL_GROUP_READS:
         return mode == FILCH_COMMUTE || mode == FILCH_REDUCE;
     case FL_GROUP_COMMUTES:
@@ -194,27 +194,62 @@ static bool find_start(filch_graph *graph)
     return graph->start != NULL;
 }
 
-static fl_commute_lock *turn_of(filch_graph *graph, fl_tile_state *state)
+/* Returns the extra of a tile, made on first use; null: no memory. */
+static fl_tile_extra *extra_of(filch_graph *graph, fl_tile_state *state)
 {
-    bool is_old = graph->kind == FILCH_GRAPH_OPEN || state->group == FL_GROUP_COMMUTES;
-    if (state->turn == NULL || !is_old) {
+    if (state->extra == NULL) {
+        fl_tile_extra *extra = fl_arena_alloc(&graph->readers, sizeof *extra);
+        if (extra != NULL) {
+            *extra = (fl_tile_extra){.group = FL_GROUP_READS};
+            state->extra = extra;
+        }
+    }
+    return state->extra;
+}
+
+static fl_commute_lock *turn_of(filch_graph *graph, fl_tile_extra *extra)
+{
+    bool is_old = graph->kind == FILCH_GRAPH_OPEN || extra->group == FL_GROUP_COMMUTES;
+    if (extra->turn == NULL || !is_old) {
         fl_commute_lock *turn = fl_arena_alloc(&graph->arena, sizeof *turn);
         if (turn != NULL) {
             *turn = (fl_commute_lock){0};
-            state->turn = turn;
+            extra->turn = turn;
         }
         return turn;
     }
-    return state->turn;
+    return extra->turn;
 }
 
 static fl_reduction *reduction_of(filch_graph *graph, const fl_task_access *access,
-                                  fl_tile_state *state)
+                                  fl_tile_extra *extra)
 {
-    if (state->reduction == NULL) {
-        state->reduction = fl_reduction_new(graph, access->slot, access->tile);
+    if (extra->reduction == NULL) {
+        extra->reduction = fl_reduction_new(graph, access->slot, access->tile);
     }
-    return state->reduction;
+    return extra->reduction;
+}
+
+/* Fills the extra of an access that commutes or reduces; false: no memory. */
+static bool fill_extra(filch_graph *graph, const fl_task_access *access, fl_tile_state *state,
+                       int32_t priority, fl_extra *filled)
+{
+    fl_tile_extra *extra = extra_of(graph, state);
+    if (extra == NULL) {
+        return false;
+    }
+    graph->has_groups = true;
+    if (access->mode == FILCH_COMMUTE) {
+        filled->turn = turn_of(graph, extra);
+        return filled->turn != NULL &&
+               (graph->kind == FILCH_GRAPH_OPEN || state->writer != NULL || find_start(graph));
+    }
+    filled->reduction = reduction_of(graph, access, extra);
+    if (filled->reduction == NULL) {
+        return false;
+    }
+    filled->reduction->priority = priority;
+    return true;
 }
 
 /* Ends the groups on the tiles of a block if the task ends them. */
@@ -252,21 +287,12 @@ filch_status fl_groups_enter(filch_graph *graph, const fl_access_list *list, int
         }
         fl_tile_state *state = &slot->tiles[access->tile];
         bool fits = !ends(state, mode) || end_group(graph, state) == FILCH_OK;
-        if (fits && mode == FILCH_COMMUTE) {
-            extras[i].turn = turn_of(graph, state);
-            fits = extras[i].turn != NULL &&
-                   (graph->kind == FILCH_GRAPH_OPEN || state->writer != NULL || find_start(graph));
-        } else if (fits && mode == FILCH_REDUCE) {
-            extras[i].reduction = reduction_of(graph, access, state);
-            fits = extras[i].reduction != NULL;
+        if (fits && (mode == FILCH_COMMUTE || mode == FILCH_REDUCE)) {
+            fits = fill_extra(graph, access, state, priority, &extras[i]);
         }
         if (!fits) {
             return FILCH_OUT_OF_MEMORY;
         }
-        if (mode == FILCH_REDUCE) {
-            state->reduction->priority = priority;
-        }
-        graph->has_groups = graph->has_groups || mode == FILCH_COMMUTE || mode == FILCH_REDUCE;
     }
     return FILCH_OK;
 }
@@ -275,7 +301,7 @@ filch_status fl_groups_end(filch_graph *graph)
 {
     for (fl_reduction *r = graph->reductions; r != NULL; r = r->next) {
         fl_tile_state *state = &graph->slots[r->slot]->tiles[r->tile];
-        if (state->group == FL_GROUP_REDUCES && end_group(graph, state) != FILCH_OK) {
+        if (fl_tile_group(state) == FL_GROUP_REDUCES && end_group(graph, state) != FILCH_OK) {
             return FILCH_OUT_OF_MEMORY;
         }
     }
@@ -287,8 +313,9 @@ void fl_groups_seal(filch_graph *graph)
     for (size_t s = 0; graph->has_groups && s < graph->slot_count; ++s) {
         const fl_slot *slot = graph->slots[s];
         for (uint32_t tile = 0; tile < slot->tile_count; ++tile) {
-            if (slot->tiles[tile].turn != NULL) {
-                slot->tiles[tile].turn->is_final = true;
+            const fl_tile_extra *extra = slot->tiles[tile].extra;
+            if (extra != NULL && extra->turn != NULL) {
+                extra->turn->is_final = true;
             }
         }
     }

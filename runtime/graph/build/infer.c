@@ -243,9 +243,8 @@ static inline void add_reader(filch_graph *graph, fl_reader **readers, uint32_t 
 {
     reader->next = *readers;
     *readers = reader;
-    ++*count;
-    bool is_doubled = (*count & (*count - 1)) == 0;
-    if (graph->kind == FILCH_GRAPH_OPEN && *count >= 64 && is_doubled) {
+    uint32_t now = ++*count;
+    if (FL_UNLIKELY(now >= 64 && (now & (now - 1)) == 0) && graph->kind == FILCH_GRAPH_OPEN) {
         prune_readers(graph, readers, count);
     }
 }
@@ -315,16 +314,17 @@ static bool gather_block(filch_graph *graph, const fl_slot *slot, fl_rect tiles,
 
 filch_status fl_infer_gather(filch_graph *graph, const fl_access_list *list)
 {
-    const fl_task_access *at = list->at, *end = at + list->count;
+    const filch_access *given = list->given, *end = given + list->count;
+    const fl_task_access *at = list->at;
     uint32_t readers = 0;
     graph->pred_count = 0;
-    for (; at != end; ++at) {
-        fl_task_access access = *at;
-        if (access.mode == FILCH_SCRATCH) {
+    for (; given != end; ++given, ++at) {
+        uint32_t mode = (uint32_t)given->mode;
+        if (mode == FILCH_SCRATCH) {
             continue;
         }
+        fl_task_access access = *at;
         const fl_slot *slot = graph->slots[access.slot];
-        uint32_t mode = access.mode;
         bool fits;
         if (FL_UNLIKELY(access.is_block)) {
             uint32_t nodes = 0;
@@ -337,7 +337,7 @@ filch_status fl_infer_gather(filch_graph *graph, const fl_access_list *list)
         if (FL_UNLIKELY(slot->write_gate != NULL) && mode != FILCH_READ) {
             fits = fits && fl_infer_note(graph, slot->write_gate, slot->write_epoch);
         }
-        if (!fits) {
+        if (FL_UNLIKELY(!fits)) {
             return FILCH_OUT_OF_MEMORY;
         }
     }
@@ -353,7 +353,9 @@ static inline void forget(filch_graph *graph, fl_tile_state *state)
         fl_arena_free(&graph->readers, reader, sizeof *reader);
     }
     state->reader_count = 0;
-    state->group = FL_GROUP_READS;
+    if (FL_UNLIKELY(state->extra != NULL)) {
+        state->extra->group = FL_GROUP_READS;
+    }
 }
 
 void fl_infer_forget(filch_graph *graph, fl_tile_state *state)
@@ -361,16 +363,12 @@ void fl_infer_forget(filch_graph *graph, fl_tile_state *state)
     forget(graph, state);
 }
 
-static void enter_group(const filch_graph *graph, fl_tile_state *state, uint32_t mode)
+static void enter_group(const filch_graph *graph, fl_tile_extra *extra, uint32_t mode)
 {
-    if (mode == FILCH_COMMUTE) {
-        state->group = FL_GROUP_COMMUTES;
-        /* Tasks of an open graph may hold commute locks already; members stays unused. */
-        if (graph->kind == FILCH_GRAPH_CLOSED) {
-            ++state->turn->members;
-        }
-    } else if (mode == FILCH_REDUCE) {
-        state->group = FL_GROUP_REDUCES;
+    extra->group = mode == FILCH_COMMUTE ? FL_GROUP_COMMUTES : FL_GROUP_REDUCES;
+    /* Tasks of an open graph may hold commute locks already; members stays unused. */
+    if (mode == FILCH_COMMUTE && graph->kind == FILCH_GRAPH_CLOSED) {
+        ++extra->turn->members;
     }
 }
 
@@ -393,10 +391,10 @@ static inline void commit_tile(filch_graph *graph, fl_slot *slot, uint32_t tile,
         forget(graph, state);
         state->writer = self.task;
         state->writer_epoch = self.epoch;
-        state->turn = graph->kind == FILCH_GRAPH_CLOSED ? NULL : state->turn;
+        fl_infer_note_written(graph, state);
     } else {
         if (FL_UNLIKELY(mode != FILCH_READ)) {
-            enter_group(graph, state, mode);
+            enter_group(graph, state->extra, mode);
         }
         add_reader(graph, &state->readers, &state->reader_count, make_reader(graph, self));
     }
@@ -420,25 +418,25 @@ static void commit_block(filch_graph *graph, fl_slot *slot, fl_rect tiles, fl_pr
     }
 }
 
-void fl_infer_commit(filch_graph *graph, const filch_task_desc *desc, fl_task *task)
+void fl_infer_commit(filch_graph *graph, const fl_access_list *list, fl_task *task)
 {
     /* The task is the caller's own and not yet shared. */
     const fl_pred self = {task, fl_word_epoch(fl_load_relaxed(&task->word))};
-    const filch_access *from = desc->accesses;
-    const fl_task_access *at = task->accesses, *end = at + desc->access_count;
-    for (; at != end; ++at, ++from) {
-        fl_task_access access = *at;
-        if (access.mode == FILCH_SCRATCH) {
+    const filch_access *given = list->given, *end = given + list->count;
+    const fl_task_access *at = list->at;
+    for (; given != end; ++given, ++at) {
+        uint32_t mode = (uint32_t)given->mode, row = given->row, col = given->col;
+        if (mode == FILCH_SCRATCH) {
             continue;
         }
+        fl_task_access access = *at;
         fl_slot *slot = graph->slots[access.slot];
         if (FL_UNLIKELY(access.is_block)) {
-            commit_block(graph, slot, fl_task_blocks(task)[access.tile], self, access.mode);
+            commit_block(graph, slot, list->blocks[access.tile], self, mode);
             continue;
         }
-        uint32_t row = from->row, col = from->col;
-        note_tiles(graph, slot, access.mode, (fl_tiles){row, row + 1, col, col + 1});
-        commit_tile(graph, slot, access.tile, self, access.mode);
+        note_tiles(graph, slot, mode, (fl_tiles){row, row + 1, col, col + 1});
+        commit_tile(graph, slot, access.tile, self, mode);
     }
 }
 

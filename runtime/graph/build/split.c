@@ -185,9 +185,7 @@ static bool bring(filch_graph *graph, const fl_split_part *part, uint32_t tile)
         if (!fits || !stand_in(graph, part, tile, FILCH_WRITE, look.is_written)) {
             return false;
         }
-        if (graph->kind == FILCH_GRAPH_CLOSED) {
-            state->turn = NULL; /* null, as after every writer */
-        }
+        fl_infer_note_written(graph, state);
     }
     own->used = part->split->phase;
     return true;
