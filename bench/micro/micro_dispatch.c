@@ -9,7 +9,15 @@
 
 enum { TASKS = 100000, SIDE = 256 };
 
-enum shape { INDEPENDENT, CHAIN, WAVEFRONT_EDGES, WAVEFRONT_DATA, SHAPES };
+enum shape {
+    INDEPENDENT,
+    CHAIN,
+    WAVEFRONT_EDGES,
+    WAVEFRONT_DATA, /* three accesses a task */
+    ONE_ACCESS,
+    FOUR_ACCESSES,
+    SHAPES
+};
 
 /* Figures of one shape under one number of workers, a round an element. */
 typedef struct figures {
@@ -39,30 +47,32 @@ static size_t tasks_of(enum shape shape)
     return shape < WAVEFRONT_EDGES ? TASKS : (size_t)SIDE * SIDE;
 }
 
-/* A tile of its own and those of the upper and the left neighbour: three accesses inside. */
-static uint32_t take_accesses(const bed *b, size_t task, filch_access *accesses)
+/* A tile of its own and, by the shape, those of the upper, the left and the upper left neighbour:
+ * one, three or four accesses inside. */
+static uint32_t take_accesses(const bed *b, enum shape shape, size_t task, filch_access *accesses)
 {
     uint32_t row = (uint32_t)(task / SIDE);
     uint32_t col = (uint32_t)(task % SIDE);
     uint32_t count = 0;
-    accesses[count++] =
-        (filch_access){.data = b->data, .row = row, .col = col, .mode = FILCH_READWRITE};
+    accesses[count++] = (filch_access)FILCH_RW(b->data, row, col);
+    if (shape == ONE_ACCESS)
+        return count;
     if (row > 0)
-        accesses[count++] =
-            (filch_access){.data = b->data, .row = row - 1, .col = col, .mode = FILCH_READ};
+        accesses[count++] = (filch_access)FILCH_R(b->data, row - 1, col);
     if (col > 0)
-        accesses[count++] =
-            (filch_access){.data = b->data, .row = row, .col = col - 1, .mode = FILCH_READ};
+        accesses[count++] = (filch_access)FILCH_R(b->data, row, col - 1);
+    if (shape == FOUR_ACCESSES && row > 0 && col > 0)
+        accesses[count++] = (filch_access)FILCH_R(b->data, row - 1, col - 1);
     return count;
 }
 
 static filch_status add(const bed *b, filch_graph *graph, enum shape shape, size_t task)
 {
-    filch_access accesses[3];
+    filch_access accesses[4];
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
     desc.codelet = b->codelet;
-    if (shape == WAVEFRONT_DATA) {
-        desc.access_count = take_accesses(b, task, accesses);
+    if (shape >= WAVEFRONT_DATA) {
+        desc.access_count = take_accesses(b, shape, task, accesses);
         desc.accesses = accesses;
     }
     filch_status status = filch_graph_add(graph, &desc, &b->names[task]);
@@ -141,19 +151,24 @@ static void report(FILE *out, micro_list *list, size_t workers, enum shape shape
 {
     static const char *const rerun[2][SHAPES] = {
         {"rerun, independent, 1 worker", "rerun, chain, 1 worker",
-         "rerun, wavefront by edges, 1 worker", "rerun, wavefront by accesses, 1 worker"},
+         "rerun, wavefront by edges, 1 worker", "rerun, wavefront by accesses, 1 worker",
+         "rerun, one access, 1 worker", "rerun, four accesses, 1 worker"},
         {"rerun, independent, 2 workers", "rerun, chain, 2 workers",
-         "rerun, wavefront by edges, 2 workers", "rerun, wavefront by accesses, 2 workers"},
+         "rerun, wavefront by edges, 2 workers", "rerun, wavefront by accesses, 2 workers",
+         "rerun, one access, 2 workers", "rerun, four accesses, 2 workers"},
     };
-    static const char *const build[SHAPES] = {"build, independent", "build, chain",
-                                              "build, wavefront by edges",
-                                              "build, three inferred accesses"};
-    static const char *const seal[SHAPES] = {"seal, independent", "seal, chain",
-                                             "seal, wavefront by edges",
-                                             "seal, three inferred accesses"};
-    static const char *const bytes[SHAPES] = {"live memory, independent", "live memory, chain",
-                                              "live memory, wavefront by edges",
-                                              "live memory, three inferred accesses"};
+    static const char *const build[SHAPES] = {
+        "build, independent",        "build, chain",
+        "build, wavefront by edges", "build, three inferred accesses",
+        "build, one access",         "build, four accesses"};
+    static const char *const seal[SHAPES] = {
+        "seal, independent",        "seal, chain",
+        "seal, wavefront by edges", "seal, three inferred accesses",
+        "seal, one access",         "seal, four accesses"};
+    static const char *const bytes[SHAPES] = {
+        "live memory, independent",        "live memory, chain",
+        "live memory, wavefront by edges", "live memory, three inferred accesses",
+        "live memory, one access",         "live memory, four accesses"};
     if (workers == 1) {
         micro_report(out, list, build[shape], micro_median(f->build), "ns/task");
         micro_report(out, list, seal[shape], micro_median(f->seal), "ns/task");
