@@ -166,6 +166,14 @@ static inline fl_rect fl_task_tiles(const fl_task *task, uint32_t i)
                                         : fl_rect_of_tile(access.tile);
 }
 
+/* Tells whether an access to a handle names a tile, alone or in a block. */
+static inline bool fl_task_names(const fl_task *task, uint32_t i, uint32_t tile)
+{
+    fl_task_access access = task->accesses[i];
+    return FL_UNLIKELY(access.is_block) ? fl_rect_has(fl_task_blocks(task)[access.tile], tile)
+                                        : access.tile == tile;
+}
+
 /* Returns the number of accesses to blocks. */
 static inline uint32_t fl_task_block_count(const fl_task *task)
 {

@@ -139,8 +139,7 @@ static bool reads(const fl_task *task, uint32_t slot, uint32_t tile)
 {
     for (uint32_t i = 0; i < task->access_count; ++i) {
         fl_task_access access = task->accesses[i];
-        if (access.slot == slot && access.mode != FILCH_SCRATCH &&
-            fl_rect_has(fl_task_tiles(task, i), tile)) {
+        if (access.slot == slot && access.mode != FILCH_SCRATCH && fl_task_names(task, i, tile)) {
             return access.mode != FILCH_WRITE;
         }
     }
