@@ -10,7 +10,8 @@ nodes=40000
 if [ "${FL_TEST_LONG:-0}" = 1 ]; then
     nodes=225000
 fi
-limit=()
+# The commands are a compiler's that knows more options of optimization.
+limit=(--extra-arg=-Wno-ignored-optimization-argument)
 for word in -Xclang -analyzer-config -Xclang "max-nodes=$nodes"; do
     limit+=("--extra-arg=$word")
 done
