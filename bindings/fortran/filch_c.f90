@@ -1256,6 +1256,15 @@ module filch_c
       integer(c_int64_t), intent(inout), optional :: task
       integer(c_int) :: answer
     end function
+    function filch_graph_add_many(graph, descs, count, tasks, added) bind(c) result(answer)
+      import
+      type(c_ptr), value :: graph
+      type(filch_task_desc), intent(in), optional :: descs(*)
+      integer(c_size_t), value :: count
+      integer(c_int64_t), intent(inout), optional :: tasks
+      integer(c_size_t), intent(inout), optional :: added
+      integer(c_int) :: answer
+    end function
     function filch_graph_edge(graph, before, after) bind(c) result(answer)
       import
       type(c_ptr), value :: graph

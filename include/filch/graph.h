@@ -182,6 +182,34 @@ FILCH_API filch_status filch_graph_add(filch_graph *graph, const filch_task_desc
                                        filch_task *task);
 
 /**
+ * Adds an array of tasks, in its order.
+ *
+ * The tasks depend on each other, and on earlier tasks, as though filch_graph_add() had added one
+ * after the other. No other thread's task comes between them.
+ *
+ * The call ends at the first task that is refused. The tasks before it are in the graph; in an open
+ * graph they may have run. The refused task and those behind it are not. @p added tells the number
+ * of tasks in the graph, which is the refused task's place in the array: a caller may go on from
+ * there, with descs + *added.
+ *
+ * @param graph a closed graph not yet sealed, or a running open graph.
+ * @param descs array of @p count tasks, each with filch_task_desc.size of the first; copied, except
+ *              for labels. May be null where @p count is 0.
+ * @param count number of tasks; 0 adds nothing.
+ * @param tasks array of @p count names, or null. Receives the names of the added tasks; the rest is
+ *              left alone.
+ * @param added receives the number of added tasks, 0 to @p count, on failure, too; may be null.
+ * @return FILCH_OK: every task was added; FILCH_INVALID_ARGUMENT (a null array, a size other than
+ *         the first task's); a status of filch_graph_add() for the first refused task. The text of
+ *         the error names the task's place in the array.
+ *
+ * Thread safety: any thread. Blocking: a lock admits one caller a graph at a time, here until the
+ * last task is added. Since 0.1.
+ */
+FILCH_API filch_status filch_graph_add_many(filch_graph *graph, const filch_task_desc *descs,
+                                            size_t count, filch_task *tasks, size_t *added);
+
+/**
  * Makes a task wait for a second task. Closed graphs only, before sealing.
  *
  * The call does not look for cycles: filch_graph_seal() does.

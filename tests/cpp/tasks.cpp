@@ -289,6 +289,47 @@ void test_open(filch::runtime &runtime)
     thrown_by(FILCH_WRONG_STATE, [&] { g.close(); });
 }
 
+int add_one(const filch_call *call)
+{
+    *static_cast<double *>(call->views[0].ptr) += 1;
+    return 0;
+}
+
+/* An array of tasks of the C interface; one of them is wrong at first. */
+void test_many(filch::runtime &runtime)
+{
+    std::vector<double> values(8, 0);
+    filch::data x = runtime.data(filch::buffer(values).tiles(1));
+    filch_codelet_desc what = FILCH_CODELET_DESC_INIT;
+    what.name = "add one";
+    what.host = add_one;
+    filch_codelet *code = nullptr;
+    CHECK(filch_codelet_create(runtime.handle(), &what, &code) == FILCH_OK);
+    std::vector<filch_access> accesses(values.size());
+    std::vector<filch_task_desc> tasks(values.size(), FILCH_TASK_DESC_INIT);
+    for (std::size_t k = 0; k < tasks.size(); ++k) {
+        accesses[k] = FILCH_RW(x.handle(), k, 0);
+        tasks[k].codelet = code;
+        tasks[k].accesses = &accesses[k];
+        tasks[k].access_count = 1;
+    }
+    accesses[5].row = 8;
+    filch::graph g = runtime.graph();
+    std::vector<filch_task> names(tasks.size(), 0);
+    std::size_t added = 99;
+    filch::error refused = thrown_by(FILCH_INVALID_ARGUMENT, [&] {
+        g.add_many(tasks.data(), tasks.size(), names.data(), &added);
+    });
+    CHECK(added == 5 && names[4] == 5 && names[5] == 0);
+    CHECK(std::string(refused.what()).find("descs[5]: ") != std::string::npos);
+    accesses[5].row = 5;
+    g.add_many(tasks.data() + added, tasks.size() - added, names.data() + added);
+    CHECK(names[7] == 8);
+    g.edge(names[0], names[7]);
+    g.run();
+    CHECK(values == std::vector<double>(8, 1));
+}
+
 /* Captures of an open graph's tasks are destroyed as the tasks end. */
 void test_open_captures(filch::runtime &runtime)
 {
@@ -323,6 +364,7 @@ int main()
     test_kernels(runtime);
     test_modes(runtime);
     test_options(runtime);
+    test_many(runtime);
     test_open(runtime);
     test_open_captures(runtime);
     std::printf("tasks: parameters, kernels, modes, options, open graphs\n");

@@ -1374,6 +1374,13 @@ FUNCTIONS = {
         _c.POINTER(filch_task_desc),
         _c.c_void_p,
     ]),
+    "filch_graph_add_many": (_c.c_int, [
+        _c.c_void_p,
+        _c.POINTER(filch_task_desc),
+        _c.c_size_t,
+        _c.c_void_p,
+        _c.c_void_p,
+    ]),
     "filch_graph_edge": (_c.c_int, [
         _c.c_void_p,
         _c.c_uint64,

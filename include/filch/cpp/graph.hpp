@@ -204,6 +204,26 @@ class [[nodiscard]] graph
     }
 
     /**
+     * Adds an array of tasks described as for the C interface, filch_graph_add_many(): codelets and
+     * handles by handle(). No other thread's task comes between them.
+     *
+     * @param descs array of tasks.
+     * @param count number of tasks.
+     * @param names array of count names, or null; receives the names of the added tasks.
+     * @param added receives the number of added tasks, on an exception, too; may be null.
+     * @throw error as filch_graph_add_many(): the tasks before the refused one are in the graph.
+     */
+    void add_many(const filch_task_desc *descs, std::size_t count, filch_task *names = nullptr,
+                  std::size_t *added = nullptr) const
+    {
+        const char *call = "filch_graph_add_many";
+        if (added) {
+            *added = 0;
+        }
+        check(filch_graph_add_many(live(call), descs, count, names, added), call);
+    }
+
+    /**
      * Makes a task wait for a second task, filch_graph_edge().
      *
      * @param before the task to wait for.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Adding a task. */
+#include <stdio.h>
 #include <string.h>
 
 #include "graph/build/block_readers.h"
@@ -368,6 +369,40 @@ static filch_status add_locked(filch_graph *graph, const filch_task_desc *desc,
     return FILCH_OK;
 }
 
+/* Returns the description with every member. An older description is shorter. */
+static const filch_task_desc *complete(const filch_task_desc *desc, filch_task_desc *full)
+{
+    if (FL_LIKELY(desc->size >= sizeof *full)) {
+        return desc;
+    }
+    *full = (filch_task_desc)FILCH_TASK_DESC_INIT;
+    memcpy(full, desc, TASK_SIZE_FIRST);
+    return full;
+}
+
+/* Adds a task with a checked description. The caller holds graph->lock. */
+static filch_status add_checked(filch_graph *graph, const filch_task_desc *desc,
+                                const fl_kinds *kinds, filch_task *name)
+{
+    fl_task *task = NULL;
+    bool is_open = graph->kind == FILCH_GRAPH_OPEN, watches = false;
+    filch_status status = check_state(graph, desc);
+    if (status == FILCH_OK && is_open) {
+        status = fl_open_check(graph, desc, &watches);
+    }
+    status = status == FILCH_OK ? add_locked(graph, desc, kinds, &task) : status;
+    if (FL_UNLIKELY(status != FILCH_OK)) {
+        return status;
+    }
+    if (is_open) {
+        fl_open_added(graph, desc, task, watches);
+    }
+    if (name != NULL) {
+        *name = (filch_task)task->order + 1;
+    }
+    return FILCH_OK;
+}
+
 filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc, filch_task *name)
 {
     filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
@@ -385,30 +420,81 @@ filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc, fi
         return status;
     }
     filch_task_desc full;
-    if (FL_UNLIKELY(desc->size < sizeof full)) {
-        full = (filch_task_desc)FILCH_TASK_DESC_INIT;
-        memcpy(&full, desc, TASK_SIZE_FIRST);
-        desc = &full;
-    }
     fl_kinds kinds = {0};
+    desc = complete(desc, &full);
     status = fl_description_check(graph, desc, &kinds);
     if (FL_UNLIKELY(status != FILCH_OK)) {
         return status;
     }
     fl_latch_lock(&graph->lock);
-    status = check_state(graph, desc);
-    if (status == FILCH_OK) {
-        fl_task *task = NULL;
-        bool is_open = graph->kind == FILCH_GRAPH_OPEN, watches = false;
-        status = is_open ? fl_open_check(graph, desc, &watches) : FILCH_OK;
-        status = status == FILCH_OK ? add_locked(graph, desc, &kinds, &task) : status;
-        if (status == FILCH_OK && is_open) {
-            fl_open_added(graph, desc, task, watches);
-        }
-        if (status == FILCH_OK && name != NULL) {
-            *name = (filch_task)task->order + 1;
-        }
+    status = add_checked(graph, desc, &kinds, name);
+    fl_latch_unlock(&graph->lock);
+    return status;
+}
+
+/* Adds task `at` of an array whose first task has the size `stride`. The caller holds
+ * graph->lock. */
+static filch_status add_of_many(filch_graph *graph, const filch_task_desc *first, size_t at,
+                                filch_task *name)
+{
+    size_t stride = first->size;
+    const filch_task_desc *desc = (const void *)((const char *)first + at * stride);
+    if (FL_UNLIKELY(desc->size != stride)) {
+        return fl_core_fail(graph->object.core, FILCH_INVALID_ARGUMENT, "filch_graph_add_many",
+                            graph->label, "its size is %zu, the first task's %zu", desc->size,
+                            stride);
+    }
+    filch_task_desc full;
+    fl_kinds kinds = {0};
+    desc = complete(desc, &full);
+    filch_status status = fl_description_check(graph, desc, &kinds);
+    return status == FILCH_OK ? add_checked(graph, desc, &kinds, name) : status;
+}
+
+/* Adds the place in the array to the thread's newest error, which refuses a task. */
+static void tell_place(fl_core *core, size_t at)
+{
+    filch_error refusal = FILCH_ERROR_INIT, told = FILCH_ERROR_INIT;
+    if (fl_error_fetch(&core->errors, &refusal) == FILCH_OK) {
+        told = refusal;
+        snprintf(told.call, sizeof told.call, "filch_graph_add_many");
+        snprintf(told.text, sizeof told.text, "descs[%zu]: %.200s", at, refusal.text);
+        fl_error_store(&core->errors, &told);
+    }
+}
+
+filch_status filch_graph_add_many(filch_graph *graph, const filch_task_desc *descs, size_t count,
+                                  filch_task *names, size_t *added)
+{
+    size_t done = 0;
+    if (added != NULL) {
+        *added = 0;
+    }
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    if (status != FILCH_OK || count == 0) {
+        return status;
+    }
+    fl_core *core = graph->object.core;
+    if (descs == NULL) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_add_many", graph->label,
+                            "the array of descriptors is null");
+    }
+    status = fl_size_check(core, descs, TASK_SIZE_FIRST, sizeof *descs, "the first descriptor",
+                           "filch_graph_add_many", graph->label);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_latch_lock(&graph->lock);
+    while (done < count && status == FILCH_OK) {
+        status = add_of_many(graph, descs, done, names != NULL ? &names[done] : NULL);
+        done += status == FILCH_OK;
     }
     fl_latch_unlock(&graph->lock);
+    if (status != FILCH_OK) {
+        tell_place(core, done);
+    }
+    if (added != NULL) {
+        *added = done;
+    }
     return status;
 }
