@@ -107,6 +107,27 @@ double bench_cg_multiply(const bench_cg_system *s, size_t block, const double *r
     return sum;
 }
 
+static double element_of(const bench_cg_rows *b, size_t column)
+{
+    if (column < b->lo)
+        return b->before[column + b->plane - b->lo];
+    return column - b->lo < b->count ? b->p[column - b->lo] : b->after[column - b->lo - b->count];
+}
+
+double bench_cg_multiply_rows(const bench_cg_rows *b, double *q)
+{
+    double sum = 0;
+    for (size_t row = 0; row < b->count; row++) {
+        size_t end = row + 1 < b->count ? b->starts[row + 1] - b->starts[0] : b->elements;
+        double value = 0;
+        for (size_t k = b->starts[row] - b->starts[0]; k < end; k++)
+            value += b->values[k] * element_of(b, b->columns[k]);
+        q[row] = value;
+        sum += value * b->p[row];
+    }
+    return sum;
+}
+
 double bench_cg_update(size_t count, double alpha, const double *restrict p,
                        const double *restrict q, double *restrict x, double *restrict r)
 {

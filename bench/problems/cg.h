@@ -47,6 +47,18 @@ size_t bench_cg_row(const bench_cg_system *s, size_t block);
 double bench_cg_init(const bench_cg_system *s, size_t block, double *x, double *r, double *p);
 /* q = A p of a block's rows. p: of all rows; q: the block's. Returns the block's part of p q. */
 double bench_cg_multiply(const bench_cg_system *s, size_t block, const double *p, double *q);
+/* The same of a block that has its part of the matrix alone, and of its neighbours the planes next
+ * to it: columns below `lo` are of the plane before, those from lo + count on of the one after. */
+typedef struct bench_cg_rows {
+    size_t lo, count; /* rows of the block */
+    size_t plane;     /* rows of a plane */
+    size_t elements;
+    const uint32_t *starts; /* count: of each row's elements, counted from anywhere */
+    const uint32_t *columns;
+    const double *values;
+    const double *p, *before, *after;
+} bench_cg_rows;
+double bench_cg_multiply_rows(const bench_cg_rows *rows, double *q);
 /* x += alpha p, r -= alpha q. Returns r r. */
 double bench_cg_update(size_t count, double alpha, const double *p, const double *q, double *x,
                        double *r);

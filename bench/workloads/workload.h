@@ -12,7 +12,7 @@
 #include "peers/peer.h"
 
 #define BENCH_BUILT_CODELETS 6
-#define BENCH_BUILT_DATA 8
+#define BENCH_BUILT_DATA 11
 /* Jobs of a run at most. */
 #define BENCH_JOBS 1024
 

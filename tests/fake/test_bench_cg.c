@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conjugate gradients on the fake driver's GPUs: alone, beside each other, beside the host's
+ * cores. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fakecuda.h"
+#include "measure/session.h"
+#include "support/fail.h"
+#include "workloads/cg_tasks.h"
+
+#define TWO "{\"devices\": [{\"count\": 2}]}"
+#define G 12
+#define PLANE_BYTES (G * G * sizeof(double))
+
+typedef struct trial {
+    void *problem;
+    bench_session session;
+    filch_error error;
+} trial;
+
+static void twins_register(void)
+{
+    for (size_t k = 0; k < BENCH_CG_TASKS; k++)
+        fakecuda_register_filch(bench_cg_codes[k].cuda.entry, bench_cg_codes[k].host,
+                                bench_cg_codes[k].views, false, sizeof(bench_cg_arguments));
+}
+
+static filch_status begin(trial *t, bench_options options)
+{
+    const bench_session_config config = {.devices = options.devices, .policy = options.policy};
+    *t = (trial){.error = FILCH_ERROR_INIT};
+    fakecuda_reset();
+    assert_true(fakecuda_configure(TWO));
+    twins_register();
+    filch_status status = bench_cg.setup(&options, &t->error, &t->problem);
+    if (status == FILCH_OK &&
+        bench_session_open(&t->session, &bench_cg, t->problem, &config, &t->error) != FILCH_OK)
+        fail_msg("%s", t->error.text);
+    return status;
+}
+
+static void end(trial *t)
+{
+    bench_session_close(&t->session);
+    if (t->problem)
+        bench_cg.teardown(t->problem);
+    assert_int_equal(fakecuda_live("memory"), 0);
+    assert_int_equal(fakecuda_live("pinned"), 0);
+    assert_int_equal(fakecuda_live("context"), 0);
+    assert_int_equal(fakecuda_violations(), 0);
+}
+
+static void run(trial *t)
+{
+    double seconds = -1, residual = -1;
+    if (bench_session_run(&t->session, &seconds, &t->error) != FILCH_OK)
+        fail_msg("%s", t->error.text);
+    if (bench_cg.check(t->problem, &residual, &t->error) != FILCH_OK)
+        fail_msg("%s", t->error.text);
+    assert_true(residual >= 0 && residual < 1e-3);
+}
+
+static void is_right(const char *devices, size_t strips, size_t steps, size_t steps_a_graph,
+                     bool is_resident)
+{
+    trial t;
+    const bench_options options = {.n = G,
+                                   .devices = devices,
+                                   .strips = strips,
+                                   .steps = steps,
+                                   .steps_a_graph = steps_a_graph,
+                                   .resident = is_resident};
+    assert_int_equal(begin(&t, options), FILCH_OK);
+    run(&t);
+    run(&t);
+    end(&t);
+}
+
+static void one_gpu_solves(void **state)
+{
+    (void)state;
+    is_right("cuda:0", 0, 30, 10, true);
+    is_right("cuda:0", 3, 30, 1, true);
+    is_right("cuda:0", 1, 30, 30, false);
+}
+
+static void two_gpus_solve(void **state)
+{
+    (void)state;
+    is_right("cuda", 0, 30, 10, true);
+    is_right("cuda", 5, 30, 15, true);
+    is_right("cuda", G, 30, 30, false); /* a plane a block */
+}
+
+static void cores_help(void **state)
+{
+    (void)state;
+    is_right("cuda,host:2", 0, 30, 10, true);
+    is_right("cuda:0,host:1", 4, 30, 10, false);
+}
+
+/* What is there stays there: an iteration moves the planes at the cut, and sums. */
+static void planes_alone_move(void **state)
+{
+    trial t;
+    const size_t iterations = 20, sums = 64 * 8;
+    (void)state;
+    const bench_options options = {.n = G,
+                                   .devices = "cuda",
+                                   .steps = iterations,
+                                   .steps_a_graph = 10,
+                                   .resident = true,
+                                   .policy = BENCH_POLICY_STATIC};
+    assert_int_equal(begin(&t, options), FILCH_OK);
+    run(&t);
+    uint64_t down = fakecuda_bytes(0, 1), up = fakecuda_bytes(1, 0), in = fakecuda_bytes(-1, 0);
+    run(&t);
+    down = fakecuda_bytes(0, 1) - down;
+    up = fakecuda_bytes(1, 0) - up;
+    assert_in_range(down, 1, iterations * (PLANE_BYTES + sums));
+    assert_in_range(up, 1, iterations * (PLANE_BYTES + sums));
+    assert_int_equal(fakecuda_bytes(-1, 0) - in, 0);
+    end(&t);
+}
+
+static void what_it_does_not_do_is_said(void **state)
+{
+    trial t;
+    (void)state;
+    bench_options options = {.n = 40, .devices = "cuda", .strips = BENCH_CG_PARTS + 1};
+    assert_int_equal(begin(&t, options), FILCH_TOO_LARGE);
+    assert_string_equal(t.error.label, "--strips");
+    end(&t);
+    options = (bench_options){.n = G, .devices = "cuda", .slow = {.factor = 2}};
+    assert_int_equal(begin(&t, options), FILCH_UNSUPPORTED);
+    assert_string_equal(t.error.label, "--slow");
+    end(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_gpu_solves),
+        cmocka_unit_test(two_gpus_solve),
+        cmocka_unit_test(cores_help),
+        cmocka_unit_test(planes_alone_move),
+        cmocka_unit_test(what_it_does_not_do_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
