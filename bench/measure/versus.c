@@ -49,7 +49,7 @@ void bench_versus_names(const bench_workload *workload, char *text, size_t size)
 filch_status bench_versus_exists(const char *name, const bench_workload *workload,
                                  filch_error *error)
 {
-    char names[128];
+    char names[160];
     if (is_filch(name) || (workload->peer && bench_peer_find(name)))
         return FILCH_OK;
     bench_versus_names(workload, names, sizeof names);

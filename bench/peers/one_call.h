@@ -8,7 +8,7 @@
 #include "offload/gpu.h"
 #include "peers/peer.h"
 
-#define BENCH_ONE_CALL_BLOCKS 6
+#define BENCH_ONE_CALL_BLOCKS 10
 
 /* What a peer does in its turn. The state begins with the bench_one_call. */
 typedef struct bench_one_call_steps {

@@ -112,6 +112,7 @@ extern const bench_peer bench_peer_cublasxt;
 extern const bench_peer bench_peer_cusolver;
 extern const bench_peer bench_peer_cusolverirs;
 extern const bench_peer bench_peer_cusolvermg;
+extern const bench_peer bench_peer_cusparse;
 
 #ifdef __cplusplus
 }

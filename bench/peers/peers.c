@@ -22,6 +22,7 @@ static const bench_peer *const peers[] = {
     &bench_peer_cusolver,
     &bench_peer_cusolvermg,
     &bench_peer_cusolverirs,
+    &bench_peer_cusparse,
     NULL,
 };
 

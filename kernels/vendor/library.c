@@ -15,6 +15,7 @@ const fl_soname fl_cusolver_names[] = {
     {"libcusolver.so.12", 13000}, {"libcusolver.so.11", 12000}, {0}};
 const fl_soname fl_cusolvermg_names[] = {
     {"libcusolverMg.so.12", 13000}, {"libcusolverMg.so.11", 12000}, {0}};
+const fl_soname fl_cusparse_names[] = {{"libcusparse.so.12", 12000}, {0}};
 
 void *fl_library_open(const fl_soname *names, int driver)
 {

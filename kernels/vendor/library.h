@@ -17,6 +17,7 @@ extern const fl_soname fl_cuda_names[]; /* the driver itself */
 extern const fl_soname fl_cublas_names[];
 extern const fl_soname fl_cusolver_names[];
 extern const fl_soname fl_cusolvermg_names[];
+extern const fl_soname fl_cusparse_names[];
 
 /* Null where none is installed for this driver. What the process has already goes before what could
  * be loaded. It stays loaded: the CUDA runtime inside does not stand being unloaded. */

@@ -24,7 +24,7 @@ function(filch_fake_test name)
                  "LD_LIBRARY_PATH=${fakecuda_out}" "FAKECUDA_CONFIG=${arg_CONFIG}"
                  "OPENBLAS_NUM_THREADS=1")
     if(TARGET fakecublas)
-        add_dependencies(${target} fakecublas fakecusolver fakecusolverMg)
+        add_dependencies(${target} fakecublas fakecusolver fakecusolverMg fakecusparse)
     endif()
 endfunction()
 

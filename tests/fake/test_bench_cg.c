@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conjugate gradients on the fake driver's GPUs: alone, beside each other, beside the host's
- * cores. */
+/* Conjugate gradients on the fake driver's GPUs: alone, beside each other, beside the host's cores,
+ * and beside the loop over cuSPARSE. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "fakecuda.h"
-#include "measure/session.h"
+#include "measure/versus.h"
 #include "support/fail.h"
 #include "workloads/cg_tasks.h"
 
@@ -34,6 +34,42 @@ static void twins_register(void)
                                 bench_cg_codes[k].views, false, sizeof(bench_cg_arguments));
 }
 
+/* --- The peer's kernels --- */
+
+static int run_ratio(void **params, const fakecuda_geometry *geometry)
+{
+    double *at[4];
+    (void)geometry;
+    for (size_t k = 0; k < 4; k++)
+        if ((at[k] = fakecuda_map(*(void **)params[k], sizeof(double))) == NULL)
+            return 1;
+    *at[2] = *at[1] > 0 ? *at[0] / *at[1] : 0;
+    *at[3] = -*at[2];
+    return 0;
+}
+
+static int run_combine(void **params, const fakecuda_geometry *geometry)
+{
+    uint64_t count = *(uint64_t *)params[3];
+    double *p = fakecuda_map(*(void **)params[0], count * sizeof *p);
+    const double *r = fakecuda_map(*(void **)params[1], count * sizeof *r);
+    const double *beta = fakecuda_map(*(void **)params[2], sizeof *beta);
+    if (!p || !r || !beta || (uint64_t)geometry->grid[0] * geometry->block[0] < count)
+        return 1;
+    for (uint64_t k = 0; k < count; k++)
+        p[k] = r[k] + *beta * p[k];
+    return 0;
+}
+
+static void peer_twins_register(void)
+{
+    const size_t bytes[4] = {8, 8, 8, 8};
+    fakecuda_register("ratio", run_ratio, 4, bytes);
+    fakecuda_register("combine", run_combine, 4, bytes);
+}
+
+/* --- Runs --- */
+
 static filch_status begin(trial *t, bench_options options)
 {
     const bench_session_config config = {.devices = options.devices, .policy = options.policy};
@@ -41,6 +77,7 @@ static filch_status begin(trial *t, bench_options options)
     fakecuda_reset();
     assert_true(fakecuda_configure(TWO));
     twins_register();
+    peer_twins_register();
     filch_status status = bench_cg.setup(&options, &t->error, &t->problem);
     if (status == FILCH_OK &&
         bench_session_open(&t->session, &bench_cg, t->problem, &config, &t->error) != FILCH_OK)
@@ -146,14 +183,98 @@ static void what_it_does_not_do_is_said(void **state)
     end(&t);
 }
 
+static void the_loop_over_cusparse_agrees(void **state)
+{
+    static const char *const devices[] = {"cuda:1", "cuda"};
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        const bench_options options = {
+            .n = G, .devices = devices[k % 2], .steps = 30, .resident = k < 2};
+        const bench_session_config config = {.devices = devices[k % 2]};
+        bench_versus versus;
+        double seconds = -1;
+        trial t;
+        assert_int_equal(begin(&t, options), FILCH_OK);
+        run(&t);
+        if (bench_versus_open(&versus, "cusparse", &t.session, &config, false, &t.error) !=
+            FILCH_OK)
+            fail_msg("%s", t.error.text);
+        /* Three algorithms, twice each. */
+        assert_int_equal(fakecuda_count("cusparseSpMV"), 3 * 2 * 30);
+        assert_int_equal(fakecuda_count("cusparseSpMV_preprocess"), 4);
+        assert_true(strlen(bench_versus_setting(&versus)) > 0);
+        assert_int_equal(bench_versus_run(&versus, &seconds, &t.error), FILCH_OK);
+        assert_true(seconds >= 0);
+        if (bench_versus_agrees(&versus, &t.error) != FILCH_OK)
+            fail_msg("%s", t.error.text);
+        bench_versus_close(&versus);
+        run(&t);
+        end(&t);
+    }
+}
+
+/* An algorithm that fails is passed over. */
+static void failures_of_the_loop_are_told(void **state)
+{
+    static const struct {
+        const char *call, *text;
+    } cases[] = {
+        {"cublasCreate", "cublasCreate returned status 1"},
+        {"cusparseCreate", "cusparseCreate returned status 1"},
+        {"cusparseCreateCsr", "cusparseCreateCsr returned status 1"},
+        {"cusparseCreateDnVec", "cusparseCreateDnVec returned status 1"},
+        {"cuModuleLoadDataEx", "CUDA_ERROR_OUT_OF_MEMORY"},
+    };
+    const bench_options options = {.n = G, .devices = "cuda:0", .steps = 10, .resident = true};
+    const bench_session_config config = {.devices = "cuda:0"};
+    bench_versus versus;
+    trial t;
+    (void)state;
+    assert_int_equal(begin(&t, options), FILCH_OK);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        fakecuda_fail(cases[k].call, 1, 1, 2, -1, false);
+        assert_int_equal(
+            bench_versus_open(&versus, "cusparse", &t.session, &config, false, &t.error),
+            FILCH_BACKEND);
+        if (!strstr(t.error.text, cases[k].text))
+            fail_msg("%s: %s", cases[k].call, t.error.text);
+        bench_versus_close(&versus);
+    }
+    fakecuda_fail("cusparseSpMV", 1, 1, 2, -1, false);
+    assert_int_equal(bench_versus_open(&versus, "cusparse", &t.session, &config, false, &t.error),
+                     FILCH_OK);
+    assert_non_null(strstr(bench_versus_setting(&versus), "csr_alg"));
+    bench_versus_close(&versus);
+    end(&t);
+}
+
+/* The fake cuBLAS needs a newer driver. */
+static void a_missing_library_is_named(void **state)
+{
+    bench_cg_system system = {.g = 4, .blocks = 1, .iterations = 1};
+    const bench_peer_work work = {
+        .kind = BENCH_PEER_CG, .n = 4, .problem = &system, .keeps_memory = true, .gpu_count = 1};
+    filch_error error = FILCH_ERROR_INIT;
+    void *made = NULL;
+    (void)state;
+    assert_true(fakecuda_configure("{\"driver\": 12040, \"devices\": [{}]}"));
+    assert_int_equal(bench_peer_cusparse.setup(&work, &error, &made), FILCH_NOT_FOUND);
+    assert_string_equal(error.label, "cuBLAS");
+    assert_string_equal(error.text, "is not installed for driver 12.4");
+    assert_int_equal(fakecuda_live("context"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_missing_library_is_named), /* before any is loaded */
         cmocka_unit_test(one_gpu_solves),
         cmocka_unit_test(two_gpus_solve),
         cmocka_unit_test(cores_help),
         cmocka_unit_test(planes_alone_move),
         cmocka_unit_test(what_it_does_not_do_is_said),
+        cmocka_unit_test(the_loop_over_cusparse_agrees),
+        cmocka_unit_test(failures_of_the_loop_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,6 +103,95 @@ int cublasSetSmCountTarget(void *handle, int count)
     return count < 0 ? FAKE_BLAS_INVALID_VALUE : FAKE_BLAS_SUCCESS;
 }
 
+/* --- Vectors; scalars are the device's alone --- */
+
+FAKECUDA_API int cublasSetPointerMode_v2(void *handle, int mode);
+FAKECUDA_API int cublasDdot_v2(void *handle, int n, const double *x, int step_x, const double *y,
+                               int step_y, double *sum);
+FAKECUDA_API int cublasDaxpy_v2(void *handle, int n, const double *alpha, const double *x,
+                                int step_x, double *y, int step_y);
+
+typedef struct vectors {
+    int n;
+    const double *x;
+    double *y, *scalar;
+} vectors;
+
+int cublasSetPointerMode_v2(void *handle, int mode)
+{
+    fake_blas *blas = handle_get(handle);
+
+    if (blas == NULL)
+        return FAKE_BLAS_NOT_INITIALIZED;
+    if (mode != 0 && mode != 1)
+        return FAKE_BLAS_INVALID_VALUE;
+    blas->pointers = mode;
+    return FAKE_BLAS_SUCCESS;
+}
+
+static bool place(vectors *v)
+{
+    size_t bytes = (size_t)v->n * sizeof *v->x;
+
+    v->x = fakecuda_map(v->x, bytes);
+    v->y = fakecuda_map(v->y, bytes);
+    v->scalar = fakecuda_map(v->scalar, sizeof *v->scalar);
+    return v->x != NULL && v->y != NULL && v->scalar != NULL;
+}
+
+static int work_dot(void *data)
+{
+    vectors v = *(const vectors *)data;
+
+    if (!place(&v))
+        return 1;
+    *v.scalar = cblas_ddot(v.n, v.x, 1, v.y, 1);
+    return 0;
+}
+
+static int work_axpy(void *data)
+{
+    vectors v = *(const vectors *)data;
+
+    if (!place(&v))
+        return 1;
+    cblas_daxpy(v.n, *v.scalar, v.x, 1, v.y, 1);
+    return 0;
+}
+
+static int submit_vectors(const char *call, void *handle, int (*work)(void *data), bool is_dense,
+                          vectors v)
+{
+    const fake_blas *blas = handle_get(handle);
+
+    if (blas == NULL)
+        return FAKE_BLAS_NOT_INITIALIZED;
+    if (blas->pointers != 1)
+        fakecuda_report("a scalar of the host's, which the fake cuBLAS has not for vectors");
+    if (!is_dense || v.n < 1 || blas->pointers != 1)
+        return FAKE_BLAS_INVALID_VALUE;
+    return fakecuda_visit(call, false) == 0 &&
+                   fakecuda_enqueue_copy(blas->stream, work, &v, sizeof v) == 0
+               ? FAKE_BLAS_SUCCESS
+               : FAKE_BLAS_EXECUTION_FAILED;
+}
+
+int cublasDdot_v2(void *handle, int n, const double *x, int step_x, const double *y, int step_y,
+                  double *sum)
+{
+    return submit_vectors("cublasDdot", handle, work_dot, step_x == 1 && step_y == 1,
+                          (vectors){n, x, (double *)(uintptr_t)y, sum});
+}
+
+int cublasDaxpy_v2(void *handle, int n, const double *alpha, const double *x, int step_x, double *y,
+                   int step_y)
+{
+    return submit_vectors("cublasDaxpy", handle, work_axpy, step_x == 1 && step_y == 1,
+                          (vectors){n, x, y, (double *)(uintptr_t)alpha});
+}
+
+/* --- Matrices --- */
+
 static int submit(void *handle, const fake_blas_call *call, bool is_bad)
 {
     return fake_blas_submit(handle_get(handle), call, is_bad, FAKE_BLAS_INVALID_VALUE,

@@ -25,6 +25,7 @@ enum {
 typedef struct fake_blas {
     uint32_t magic; /* the library's, while the handle lives */
     void *stream;
+    int pointers; /* 1: scalars are the device's */
 } fake_blas;
 
 /* A column-major operand; its place is the device's while the call waits on the stream, and the

@@ -6,7 +6,7 @@ set(fakecuda_out ${CMAKE_CURRENT_BINARY_DIR}/fakecuda)
 set(fakecuda_include ${fakecuda_dir} ${PROJECT_SOURCE_DIR}/runtime ${PROJECT_SOURCE_DIR}/include)
 
 file(GLOB sources CONFIGURE_DEPENDS ${fakecuda_dir}/*.c)
-list(FILTER sources EXCLUDE REGEX "/(fakeblas|fakext|fakesolver|fakesolvermg)\\.c$")
+list(FILTER sources EXCLUDE REGEX "/(fakeblas|fakext|fakesolver|fakesolvermg|fakesparse)\\.c$")
 
 add_library(fakecuda SHARED ${sources})
 set_target_properties(fakecuda PROPERTIES
@@ -17,7 +17,7 @@ target_link_libraries(fakecuda PRIVATE filch_flags PkgConfig::jansson Threads::T
 # What is left behind is looked for when the process ends, whatever was unloaded before.
 target_link_options(fakecuda PRIVATE -Wl,-z,nodelete)
 
-# cuBLAS, cuSOLVER and cuSOLVERMg over it, with the host's BLAS behind.
+# cuBLAS, cuSOLVER, cuSOLVERMg and cuSPARSE over it, with the host's BLAS behind.
 function(fakecuda_library name version)
     list(TRANSFORM ARGN PREPEND ${fakecuda_dir}/)
     add_library(fake${name} SHARED ${ARGN})
@@ -33,6 +33,7 @@ if(openblas_FOUND)
     fakecuda_library(cublas 13 fakeblas.c fakext.c)
     fakecuda_library(cusolver 12 fakesolver.c)
     fakecuda_library(cusolverMg 12 fakesolvermg.c)
+    fakecuda_library(cusparse 12 fakesparse.c)
 else()
-    message(STATUS "filch tests: no fake cuBLAS and cuSOLVER (no OpenBLAS)")
+    message(STATUS "filch tests: no fake cuBLAS, cuSOLVER and cuSPARSE (no OpenBLAS)")
 endif()

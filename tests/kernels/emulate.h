@@ -366,6 +366,27 @@ static inline unsigned atomicCAS(unsigned *word, unsigned expected, unsigned des
     return was;
 }
 
+/* Reads and writes with a word on caches. */
+template <typename T> static T __ldg(const T *at)
+{
+    return *at;
+}
+
+template <typename T> static T __ldcs(const T *at)
+{
+    return *at;
+}
+
+template <typename T> static T __ldcg(const T *at)
+{
+    return *at;
+}
+
+template <typename T> static void __stcs(T *at, T value)
+{
+    *at = value;
+}
+
 static inline void __threadfence()
 {
 }
