@@ -137,7 +137,7 @@ bench_memory()
 
 bench_others()
 {
-    local workload n
+    local workload n name devices
     # Enough that the launches do not count.
     for workload in mandelbrot:2048 nbody:262144 jacobi:8192; do
         n=${workload#*:}
@@ -149,6 +149,11 @@ bench_others()
             --scores 1,1,10 --cold --versus static
         [ "$gpus" -lt 2 ] || bench_item "$workload-all" "$workload" --n "$n" --devices cuda --check
     done
+    while read -r name devices; do
+        bench_item cg-"$name" cg --n 400 --devices "$devices" --resident --versus cusparse
+        bench_item cg-checked-"$name" cg --n 100 --devices "$devices" --resident \
+            --versus cusparse --check
+    done < <(bench_sets)
 }
 
 # One line of each result document: name, median, rate, efficiency, residual, ratio to the peer, time

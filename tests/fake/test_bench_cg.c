@@ -12,10 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fakecuda.h"
+#include "fake/cg_twins.h"
 #include "measure/versus.h"
 #include "support/fail.h"
-#include "workloads/cg_tasks.h"
 
 #define TWO "{\"devices\": [{\"count\": 2}]}"
 #define G 12
@@ -27,57 +26,13 @@ typedef struct trial {
     filch_error error;
 } trial;
 
-static void twins_register(void)
-{
-    for (size_t k = 0; k < BENCH_CG_TASKS; k++)
-        fakecuda_register_filch(bench_cg_codes[k].cuda.entry, bench_cg_codes[k].host,
-                                bench_cg_codes[k].views, false, sizeof(bench_cg_arguments));
-}
-
-/* --- The peer's kernels --- */
-
-static int run_ratio(void **params, const fakecuda_geometry *geometry)
-{
-    double *at[4];
-    (void)geometry;
-    for (size_t k = 0; k < 4; k++)
-        if ((at[k] = fakecuda_map(*(void **)params[k], sizeof(double))) == NULL)
-            return 1;
-    *at[2] = *at[1] > 0 ? *at[0] / *at[1] : 0;
-    *at[3] = -*at[2];
-    return 0;
-}
-
-static int run_combine(void **params, const fakecuda_geometry *geometry)
-{
-    uint64_t count = *(uint64_t *)params[3];
-    double *p = fakecuda_map(*(void **)params[0], count * sizeof *p);
-    const double *r = fakecuda_map(*(void **)params[1], count * sizeof *r);
-    const double *beta = fakecuda_map(*(void **)params[2], sizeof *beta);
-    if (!p || !r || !beta || (uint64_t)geometry->grid[0] * geometry->block[0] < count)
-        return 1;
-    for (uint64_t k = 0; k < count; k++)
-        p[k] = r[k] + *beta * p[k];
-    return 0;
-}
-
-static void peer_twins_register(void)
-{
-    const size_t bytes[4] = {8, 8, 8, 8};
-    fakecuda_register("ratio", run_ratio, 4, bytes);
-    fakecuda_register("combine", run_combine, 4, bytes);
-}
-
-/* --- Runs --- */
-
 static filch_status begin(trial *t, bench_options options)
 {
     const bench_session_config config = {.devices = options.devices, .policy = options.policy};
     *t = (trial){.error = FILCH_ERROR_INIT};
     fakecuda_reset();
     assert_true(fakecuda_configure(TWO));
-    twins_register();
-    peer_twins_register();
+    fake_cg_twins_register();
     filch_status status = bench_cg.setup(&options, &t->error, &t->problem);
     if (status == FILCH_OK &&
         bench_session_open(&t->session, &bench_cg, t->problem, &config, &t->error) != FILCH_OK)
@@ -266,6 +221,8 @@ static void a_missing_library_is_named(void **state)
 
 int main(void)
 {
+    (void)setenv("FILCH_NVRTC", FL_NVRTC_KERNELS, 1);
+    (void)setenv("FILCH_CACHE_DIR", "off", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_missing_library_is_named), /* before any is loaded */
         cmocka_unit_test(one_gpu_solves),

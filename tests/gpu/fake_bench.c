@@ -2,6 +2,7 @@
 /* The bench's workloads and its peers on GPUs, on the fake driver, cuBLAS and cuSOLVER: results
  * checked, every task run, in order. */
 #define _GNU_SOURCE
+#include "fake/cg_twins.h"
 #include "gpu/twins.h"
 #include "measure/versus.h"
 #include "sim/sim_replay.h"
@@ -121,6 +122,7 @@ static int register_all(void **state)
     fakecuda_register_filch("stream", stream, 2, true, sizeof(uint64_t));
     for (uint32_t r = 0; r < sizeof layers / sizeof *layers; r++)
         fakecuda_register_filch(layers[r], layered, r + 1, false, 2 * sizeof(uint64_t));
+    fake_cg_twins_register();
     gpu_twins_register();
     return 0;
 }
@@ -227,6 +229,8 @@ static const struct {
     {"stream", {.n = 40, .tile = 4, .cost = 3, .pinned = true}},
     {"stream", {.n = 40, .tile = 4, .cost = 3, .pageable = true}},
     {"layered", {.n = 60, .tile = 8, .cost = 1}},
+    {"cg", {.n = 12, .steps = 20, .steps_a_graph = 10}},
+    {"cg", {.n = 12, .steps = 20, .resident = true}},
 };
 
 static void test_computations(void **state)
@@ -331,6 +335,7 @@ static void test_peers_agree(void **state)
         {"lu", "cusolver", {.n = 90, .tile = 40, .resident = true, .precision = BENCH_SINGLE}},
         {"qr", "cusolver", {.n = 90, .tile = 40}},
         {"qr", "cusolver", {.n = 90, .tile = 40, .resident = true, .precision = BENCH_SINGLE}},
+        {"cg", "cusparse", {.n = 12, .steps = 20}},
     };
     (void)state;
     for (size_t k = 0; k < sizeof runs / sizeof *runs; k++) {
