@@ -117,7 +117,7 @@ static filch_status allocate(cg *s, filch_error *error)
     }
     if (is_complete) {
         s->parts = aligned_alloc(line, 2 * BLOCKS_MAX * line);
-        s->scalars = aligned_alloc(line, line);
+        s->scalars = aligned_alloc(line, BENCH_CG_PARTS * line);
         s->marks = bench_marks_create(BLOCKS_MAX);
     }
     if (status == FILCH_OK && (!s->parts || !s->scalars || !s->marks))
@@ -245,7 +245,7 @@ static filch_status make_gpu_handles(cg *s, bench_built *built)
     bench_offload_pin(&s->offload, s->vectors[X], a->rows * sizeof *s->vectors[X]);
     bench_offload_pin(&s->offload, a->values, elements * sizeof *a->values);
     bench_offload_pin(&s->offload, a->columns, elements * sizeof *a->columns);
-    bench_offload_pin(&s->offload, a->starts, a->rows * sizeof *a->starts);
+    bench_offload_pin(&s->offload, a->starts, (a->rows + 1) * sizeof *a->starts);
     filch_status status = make_blocks(s, built, STARTS, a->starts, sizeof *a->starts);
     if (status == FILCH_OK)
         status = make_tiles(s, built, EDGES, NULL, sizeof(double), 2 * a->blocks, a->g * a->g);
@@ -267,7 +267,8 @@ static filch_status make_handles(cg *s, bench_built *built)
     if (status == FILCH_OK)
         status = make_tiles(s, built, PARTS, s->parts, sizeof *s->parts, 2 * a->blocks, 1);
     if (status == FILCH_OK)
-        status = make_tiles(s, built, SCALARS, s->scalars, sizeof *s->scalars, 1, 1);
+        status = make_tiles(s, built, SCALARS, s->scalars, sizeof *s->scalars,
+                            s->offload.has_gpus ? a->blocks : 1, 1);
     return status == FILCH_OK && s->offload.has_gpus ? make_gpu_handles(s, built) : status;
 }
 
@@ -321,18 +322,35 @@ static filch_status add_of_block(const cg *s, const bench_built *built, filch_gr
     return add(s, built, graph, task, &args, all);
 }
 
+/* Where there are GPUs each block has scalars of its own, made of all parts: so that no GPU waits
+ * for what another one has made of them. */
+static size_t scalars_of(const cg *s, size_t block)
+{
+    return s->offload.has_gpus ? block : 0;
+}
+
 /* first: of the parts that are added up. A kernel has as many views whatever the parts are. */
 static filch_status add_sum(const cg *s, const bench_built *built, filch_graph *graph, size_t first,
-                            bench_cg_meaning meaning)
+                            bench_cg_meaning meaning, size_t block)
 {
     size_t blocks = s->system.blocks, views = s->offload.has_gpus ? BENCH_CG_PARTS : blocks;
     const bench_cg_arguments args = {
-        .system = &s->system, .meaning = meaning, .parts = (uint32_t)blocks};
+        .system = &s->system, .block = block, .meaning = meaning, .parts = (uint32_t)blocks};
     accesses all = {.count = 0};
-    use(&all, built, SCALARS, 0, meaning == BENCH_CG_BEGIN ? FILCH_WRITE : FILCH_READWRITE);
+    use(&all, built, SCALARS, block, meaning == BENCH_CG_BEGIN ? FILCH_WRITE : FILCH_READWRITE);
     for (size_t k = 0; k < views; k++)
         use(&all, built, PARTS, first + (k < blocks ? k : 0), FILCH_READ);
     return add(s, built, graph, BENCH_CG_SUM, &args, &all);
+}
+
+static filch_status add_sums(const cg *s, const bench_built *built, filch_graph *graph,
+                             size_t first, bench_cg_meaning meaning)
+{
+    size_t count = s->offload.has_gpus ? s->system.blocks : 1;
+    filch_status status = FILCH_OK;
+    for (size_t b = 0; b < count && status == FILCH_OK; b++)
+        status = add_sum(s, built, graph, first, meaning, b);
+    return status;
 }
 
 static filch_status add_multiply(const cg *s, const bench_built *built, filch_graph *graph,
@@ -367,7 +385,7 @@ static filch_status add_update(const cg *s, const bench_built *built, filch_grap
     use(&all, built, P, b, FILCH_READ);
     use(&all, built, Q, b, FILCH_READ);
     use(&all, built, PARTS, s->system.blocks + b, FILCH_WRITE);
-    use(&all, built, SCALARS, 0, FILCH_READ);
+    use(&all, built, SCALARS, scalars_of(s, b), FILCH_READ);
     use_work(&all, s, built, b);
     return add_of_block(s, built, graph, BENCH_CG_UPDATE, b, &all);
 }
@@ -378,7 +396,7 @@ static filch_status add_direction(const cg *s, const bench_built *built, filch_g
     accesses all = {.count = 0};
     use(&all, built, P, b, FILCH_READWRITE);
     use(&all, built, R, b, FILCH_READ);
-    use(&all, built, SCALARS, 0, FILCH_READ);
+    use(&all, built, SCALARS, scalars_of(s, b), FILCH_READ);
     use_edges(&all, s, built, b);
     return add_of_block(s, built, graph, BENCH_CG_DIRECTION, b, &all);
 }
@@ -390,11 +408,11 @@ static filch_status add_iteration(const cg *s, const bench_built *built, filch_g
     for (size_t b = 0; b < blocks && status == FILCH_OK; b++)
         status = add_multiply(s, built, graph, b);
     if (status == FILCH_OK)
-        status = add_sum(s, built, graph, 0, BENCH_CG_ALPHA);
+        status = add_sums(s, built, graph, 0, BENCH_CG_ALPHA);
     for (size_t b = 0; b < blocks && status == FILCH_OK; b++)
         status = add_update(s, built, graph, b);
     if (status == FILCH_OK)
-        status = add_sum(s, built, graph, blocks, BENCH_CG_BETA);
+        status = add_sums(s, built, graph, blocks, BENCH_CG_BETA);
     for (size_t b = 0; b < blocks && status == FILCH_OK; b++)
         status = add_direction(s, built, graph, b);
     return status;
@@ -414,7 +432,7 @@ static filch_status add_init(const cg *s, bench_built *built)
         use_work(&all, s, built, b);
         status = add_of_block(s, built, built->restore, BENCH_CG_INIT, b, &all);
     }
-    return status == FILCH_OK ? add_sum(s, built, built->restore, blocks, BENCH_CG_BEGIN) : status;
+    return status == FILCH_OK ? add_sums(s, built, built->restore, blocks, BENCH_CG_BEGIN) : status;
 }
 
 static double work_of(const filch_call *call)
