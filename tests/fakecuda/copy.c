@@ -169,6 +169,10 @@ static bool host_side(side *out, const void *address, size_t pitch, size_t bytes
         (void)fake_violate(0, "%p is no host memory", address);
         return false;
     }
+    if (fake_is_split((uintptr_t)address, bytes)) {
+        (void)fake_violate(0, "%zu bytes at %p are pinned in part", bytes, address);
+        return false;
+    }
     *out =
         (side){(char *)(uintptr_t)address, pitch, NULL, !fake_is_pinned((uintptr_t)address, bytes)};
     return true;

@@ -364,6 +364,8 @@ char *fake_memory_reach(const fake_context *context, CUdeviceptr pointer, size_t
                         fake_allocation **allocation);
 bool fake_is_device_pointer(uintptr_t address);
 bool fake_is_pinned(uintptr_t address, size_t bytes);
+/* Whether pinned memory begins or ends within. */
+bool fake_is_split(uintptr_t address, size_t bytes);
 /* Adds to the queued work that uses the pinned memory at the address, if it is such. */
 void fake_pinned_use(uintptr_t address, int change);
 size_t fake_memory_live(const fake_context *context);

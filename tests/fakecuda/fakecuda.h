@@ -12,7 +12,7 @@
  *     process; contexts left behind by the process
  *   - a context pushed and not popped when its thread or the process ends, popped and not pushed
  *   - a copy, fill or view outside one living allocation, or on a device that cannot reach it;
- * memory given back while work that uses it is queued
+ * memory given back while work that uses it is queued; host memory that is pinned in part
  *   - a launch beyond the device's or the kernel's limits
  *   - stream 0
  *   - between fakecuda_steady_begin and _end: allocation, registration, module load and unload,

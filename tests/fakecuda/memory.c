@@ -376,6 +376,11 @@ bool fake_is_pinned(uintptr_t address, size_t bytes)
            address + bytes <= range->address + range->size;
 }
 
+bool fake_is_split(uintptr_t address, size_t bytes)
+{
+    return range_find(address, bytes) != NULL && !fake_is_pinned(address, bytes);
+}
+
 void fake_pinned_use(uintptr_t address, int change)
 {
     host_range *range = range_find(address, 1);
