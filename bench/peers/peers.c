@@ -16,14 +16,8 @@ static const bench_peer *const peers[] = {
 #ifdef BENCH_HAVE_STARPU
     &bench_peer_starpu,
 #endif
-    &bench_peer_bare,
-    &bench_peer_cublas,
-    &bench_peer_cublasxt,
-    &bench_peer_cusolver,
-    &bench_peer_cusolvermg,
-    &bench_peer_cusolverirs,
-    &bench_peer_cusparse,
-    NULL,
+    &bench_peer_bare,       &bench_peer_cublas,      &bench_peer_cublasxt, &bench_peer_cusolver,
+    &bench_peer_cusolvermg, &bench_peer_cusolverirs, &bench_peer_cusparse, NULL,
 };
 
 const bench_peer *bench_peer_at(size_t index)

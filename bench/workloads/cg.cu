@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conjugate gradients by blocks of rows; see cg_tasks.h, which tells the views of each kernel. A dot
- * product is added up in a fixed order: each thread over its own rows, then the threads of a thread
- * block, then, by the thread block that is the last to come, all thread blocks. So the sum depends
- * on the number of rows alone. This text follows kernels/counters.cuh. */
+/* Conjugate gradients by blocks of rows; see cg_tasks.h, which tells the views of each kernel. A
+ * dot product is added up in a fixed order: each thread over its own rows, then the threads of a
+ * thread block, then, by the thread block that is the last to come, all thread blocks. So the sum
+ * depends on the number of rows alone. This text follows kernels/counters.cuh. */
 constexpr unsigned THREADS = 256;
 constexpr unsigned ROW_ELEMENTS = 7; /* of the matrix, at most */
 constexpr unsigned STRIDE = 4;       /* rows of a thread at a time, where vectors are moved */
