@@ -20,56 +20,6 @@ struct cg_scalars {
     double rr, alpha, beta;
 };
 
-/* Reads and writes of what is not used again soon: it leaves the caches first, so that p, of which
- * a row's neighbours are planes apart, stays there. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-__device__ inline unsigned long long leaves_first()
-{
-    unsigned long long policy;
-    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    return policy;
-}
-
-__device__ inline double load_once(const double *at, unsigned long long policy)
-{
-    double value;
-    asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.f64 %0, [%1], %2;"
-                 : "=d"(value)
-                 : "l"(at), "l"(policy));
-    return value;
-}
-
-__device__ inline int load_once(const int *at, unsigned long long policy)
-{
-    int value;
-    asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.s32 %0, [%1], %2;"
-                 : "=r"(value)
-                 : "l"(at), "l"(policy));
-    return value;
-}
-
-__device__ inline void store_once(double *at, double value, unsigned long long policy)
-{
-    asm volatile("st.global.L2::cache_hint.f64 [%0], %1, %2;" ::"l"(at), "d"(value), "l"(policy)
-                 : "memory");
-}
-#else
-__device__ inline unsigned long long leaves_first()
-{
-    return 0;
-}
-
-template <typename T> __device__ inline T load_once(const T *at, unsigned long long)
-{
-    return __ldcs(at);
-}
-
-__device__ inline void store_once(double *at, double value, unsigned long long)
-{
-    __stcs(at, value);
-}
-#endif
-
 /* Of all threads of the block; all get it. */
 __device__ inline double block_sum(double value, double (&warps)[THREADS / 32])
 {
@@ -136,7 +86,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 
 /* A thread block takes as many rows as it has threads at a time: it brings their elements to shared
- * memory, in the order in which they lie, and then each thread multiplies a row. */
+ * memory, in the order in which they lie, and then each thread multiplies a row. What is read once
+ * goes through the caches first (__ldcs), so that p, which is read seven times, stays there. */
 extern "C" __global__ void __launch_bounds__(THREADS)
     cg_multiply(filch_view q, filch_view part, filch_view values, filch_view columns, filch_view p,
                 filch_view starts, filch_view below, filch_view above, filch_view work,
@@ -153,7 +104,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const unsigned rows = (unsigned)q.rows;
     const double *before = (const double *)below.ptr + below.rows;
     const double *after = (const double *)above.ptr - count;
-    const unsigned long long policy = leaves_first();
     double sum = 0;
     filch_wait();
     const unsigned base = start[0];
@@ -169,8 +119,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
         for (unsigned k = 0; k < ROW_ELEMENTS; k++) {
             const unsigned at = k * THREADS + threadIdx.x;
-            v[k] = at < to - from ? load_once(&value_at[at], policy) : 0;
-            c[k] = at < to - from ? load_once(&column_at[at], policy) : 0;
+            v[k] = at < to - from ? __ldcs(&value_at[at]) : 0;
+            c[k] = at < to - from ? __ldcs(&column_at[at]) : 0;
         }
         unsigned at = 0, end = 0;
         if (row < rows) {
@@ -193,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 product += value[at + k] * __ldg(&p_at[to_take]);
             }
         if (row < rows) {
-            store_once(&filch_at<double>(q, row), product, policy);
+            filch_at<double>(q, row) = product;
             sum += product * own[row];
         }
     }
