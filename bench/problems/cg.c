@@ -114,16 +114,17 @@ static double element_of(const bench_cg_rows *b, size_t column)
     return column - b->lo < b->count ? b->p[column - b->lo] : b->after[column - b->lo - b->count];
 }
 
-double bench_cg_multiply_rows(const bench_cg_rows *b, double *q)
+double bench_cg_multiply_rows(const bench_cg_rows *rows, double *q)
 {
     double sum = 0;
-    for (size_t row = 0; row < b->count; row++) {
-        size_t end = row + 1 < b->count ? b->starts[row + 1] - b->starts[0] : b->elements;
+    for (size_t row = 0; row < rows->count; row++) {
+        size_t end =
+            row + 1 < rows->count ? rows->starts[row + 1] - rows->starts[0] : rows->elements;
         double value = 0;
-        for (size_t k = b->starts[row] - b->starts[0]; k < end; k++)
-            value += b->values[k] * element_of(b, b->columns[k]);
+        for (size_t k = rows->starts[row] - rows->starts[0]; k < end; k++)
+            value += rows->values[k] * element_of(rows, rows->columns[k]);
         q[row] = value;
-        sum += value * b->p[row];
+        sum += value * rows->p[row];
     }
     return sum;
 }

@@ -309,7 +309,7 @@ static filch_status add(const cg *s, const bench_built *built, filch_graph *grap
     desc.args = args;
     desc.accesses = all->each;
     desc.access_count = all->count;
-    if (s->dealt)
+    if (s->dealt && s->system.blocks)
         desc.affinity = (uint32_t)(args->block * s->dealt / s->system.blocks) + 1;
     return filch_graph_add(graph, &desc, NULL);
 }
