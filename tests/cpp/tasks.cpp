@@ -308,7 +308,9 @@ void test_many(filch::runtime &runtime)
     std::vector<filch_access> accesses(values.size());
     std::vector<filch_task_desc> tasks(values.size(), FILCH_TASK_DESC_INIT);
     for (std::size_t k = 0; k < tasks.size(); ++k) {
-        accesses[k] = FILCH_RW(x.handle(), k, 0);
+        accesses[k].data = x.handle();
+        accesses[k].row = static_cast<std::uint32_t>(k);
+        accesses[k].mode = FILCH_READWRITE;
         tasks[k].codelet = code;
         tasks[k].accesses = &accesses[k];
         tasks[k].access_count = 1;

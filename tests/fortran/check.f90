@@ -6,7 +6,7 @@ module functions
   integer, parameter :: dp = c_double
   integer(c_int), volatile :: gate = 0
 contains
-  integer(c_int) function increase(task) bind(c) result(code) ! by the argument
+  recursive integer(c_int) function increase(task) bind(c) result(code) ! by the argument
     type(filch_call), intent(in) :: task
     real(dp), pointer :: x(:, :), by
     call filch_view_of(task, 1, x)
@@ -15,7 +15,7 @@ contains
     code = 0
   end function
 
-  integer(c_int) function zero(task) bind(c) result(code)
+  recursive integer(c_int) function zero(task) bind(c) result(code)
     type(filch_call), intent(in) :: task
     real(dp), pointer :: x(:)
     call filch_view_of(task, 1, x)
@@ -23,7 +23,7 @@ contains
     code = 0
   end function
 
-  integer(c_int) function add(task) bind(c) result(code)
+  recursive integer(c_int) function add(task) bind(c) result(code)
     type(filch_call), intent(in) :: task
     real(dp), pointer :: x(:), y(:)
     call filch_view_of(task, 1, x)
@@ -32,7 +32,7 @@ contains
     code = 0
   end function
 
-  integer(c_int) function one_more(task) bind(c) result(code)
+  recursive integer(c_int) function one_more(task) bind(c) result(code)
     type(filch_call), intent(in) :: task
     real(dp), pointer :: x(:)
     call filch_view_of(task, 1, x)
@@ -40,7 +40,7 @@ contains
     code = 0
   end function
 
-  integer(c_int) function number(task) bind(c) result(code) ! items, which are elements of x
+  recursive integer(c_int) function number(task) bind(c) result(code) ! items: elements of x
     type(filch_call), intent(in) :: task
     integer(c_int32_t), pointer :: x(:)
     integer(c_int64_t) :: i, above
@@ -52,7 +52,7 @@ contains
     code = 0
   end function
 
-  integer(c_int) function misuse(task) bind(c) result(code) ! 0 if wrong views are null
+  recursive integer(c_int) function misuse(task) bind(c) result(code) ! 0 if wrong views are null
     type(filch_call), intent(in) :: task
     real(dp), pointer :: x(:), y(:, :)
     real(c_float), pointer :: z(:, :)
@@ -75,12 +75,12 @@ contains
     code = 0
   end function
 
-  integer(c_int) function fail(task) bind(c) result(code)
+  recursive integer(c_int) function fail(task) bind(c) result(code)
     type(filch_call), intent(in) :: task
     code = filch_fail(task, 41, 'this is the reason')
   end function
 
-  integer(c_int) function block(task) bind(c) result(code)
+  recursive integer(c_int) function block(task) bind(c) result(code)
     type(filch_call), intent(in) :: task
     do while (gate == 0)
       code = filch_job_status(c_null_ptr) ! a call, so that the gate is read again
