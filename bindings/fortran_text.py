@@ -185,7 +185,7 @@ contains
   end function
 
   ! Rows of the handle above the k-th view; 0 without such a view.
-  function filch_rows_above(task, k) result(rows)
+  recursive function filch_rows_above(task, k) result(rows)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k
     integer(c_int64_t) :: rows
@@ -211,7 +211,7 @@ contains
   end subroutine
 
   ! The k-th view, if its elements have so many bytes; an address of null else.
-  function typed_view(task, k, bytes, dimensions) result(view)
+  recursive function typed_view(task, k, bytes, dimensions) result(view)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k, bytes, dimensions
     type(filch_view) :: view
@@ -254,7 +254,7 @@ ARRAY = """
     if (of%cols > 1) call set_ld(of, distance(c_loc(array(1, 1)), c_loc(array(1, 2))))
   end function
 
-  subroutine view_{kind}_1(task, k, x)
+  recursive subroutine view_{kind}_1(task, k, x)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k
     {type}, pointer, intent(out) :: x(:)
@@ -264,7 +264,7 @@ ARRAY = """
     if (c_associated(view%ptr)) call c_f_pointer(view%ptr, x, [view%rows])
   end subroutine
 
-  subroutine view_{kind}_2(task, k, x)
+  recursive subroutine view_{kind}_2(task, k, x)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k
     {type}, pointer, intent(out) :: x(:, :)

@@ -147,7 +147,7 @@ contains
 
   ! Fails the running task, with a code of the caller's, not 0, and a reason. A task's function ends
   ! with: code = filch_fail(task, 3, 'a negative number')
-  function filch_fail(task, code, text) result(failed)
+  recursive function filch_fail(task, code, text) result(failed)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: code
     character(*), intent(in) :: text

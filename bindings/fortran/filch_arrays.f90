@@ -48,7 +48,7 @@ contains
   end function
 
   ! Rows of the handle above the k-th view; 0 without such a view.
-  function filch_rows_above(task, k) result(rows)
+  recursive function filch_rows_above(task, k) result(rows)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k
     integer(c_int64_t) :: rows
@@ -74,7 +74,7 @@ contains
   end subroutine
 
   ! The k-th view, if its elements have so many bytes; an address of null else.
-  function typed_view(task, k, bytes, dimensions) result(view)
+  recursive function typed_view(task, k, bytes, dimensions) result(view)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k, bytes, dimensions
     type(filch_view) :: view
@@ -115,7 +115,7 @@ contains
     if (of%cols > 1) call set_ld(of, distance(c_loc(array(1, 1)), c_loc(array(1, 2))))
   end function
 
-  subroutine view_r8_1(task, k, x)
+  recursive subroutine view_r8_1(task, k, x)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k
     real(c_double), pointer, intent(out) :: x(:)
@@ -125,7 +125,7 @@ contains
     if (c_associated(view%ptr)) call c_f_pointer(view%ptr, x, [view%rows])
   end subroutine
 
-  subroutine view_r8_2(task, k, x)
+  recursive subroutine view_r8_2(task, k, x)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k
     real(c_double), pointer, intent(out) :: x(:, :)
@@ -162,7 +162,7 @@ contains
     if (of%cols > 1) call set_ld(of, distance(c_loc(array(1, 1)), c_loc(array(1, 2))))
   end function
 
-  subroutine view_r4_1(task, k, x)
+  recursive subroutine view_r4_1(task, k, x)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k
     real(c_float), pointer, intent(out) :: x(:)
@@ -172,7 +172,7 @@ contains
     if (c_associated(view%ptr)) call c_f_pointer(view%ptr, x, [view%rows])
   end subroutine
 
-  subroutine view_r4_2(task, k, x)
+  recursive subroutine view_r4_2(task, k, x)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k
     real(c_float), pointer, intent(out) :: x(:, :)
@@ -209,7 +209,7 @@ contains
     if (of%cols > 1) call set_ld(of, distance(c_loc(array(1, 1)), c_loc(array(1, 2))))
   end function
 
-  subroutine view_c8_1(task, k, x)
+  recursive subroutine view_c8_1(task, k, x)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k
     complex(c_double_complex), pointer, intent(out) :: x(:)
@@ -219,7 +219,7 @@ contains
     if (c_associated(view%ptr)) call c_f_pointer(view%ptr, x, [view%rows])
   end subroutine
 
-  subroutine view_c8_2(task, k, x)
+  recursive subroutine view_c8_2(task, k, x)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k
     complex(c_double_complex), pointer, intent(out) :: x(:, :)
@@ -256,7 +256,7 @@ contains
     if (of%cols > 1) call set_ld(of, distance(c_loc(array(1, 1)), c_loc(array(1, 2))))
   end function
 
-  subroutine view_c4_1(task, k, x)
+  recursive subroutine view_c4_1(task, k, x)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k
     complex(c_float_complex), pointer, intent(out) :: x(:)
@@ -266,7 +266,7 @@ contains
     if (c_associated(view%ptr)) call c_f_pointer(view%ptr, x, [view%rows])
   end subroutine
 
-  subroutine view_c4_2(task, k, x)
+  recursive subroutine view_c4_2(task, k, x)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k
     complex(c_float_complex), pointer, intent(out) :: x(:, :)
@@ -303,7 +303,7 @@ contains
     if (of%cols > 1) call set_ld(of, distance(c_loc(array(1, 1)), c_loc(array(1, 2))))
   end function
 
-  subroutine view_i4_1(task, k, x)
+  recursive subroutine view_i4_1(task, k, x)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k
     integer(c_int32_t), pointer, intent(out) :: x(:)
@@ -313,7 +313,7 @@ contains
     if (c_associated(view%ptr)) call c_f_pointer(view%ptr, x, [view%rows])
   end subroutine
 
-  subroutine view_i4_2(task, k, x)
+  recursive subroutine view_i4_2(task, k, x)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k
     integer(c_int32_t), pointer, intent(out) :: x(:, :)
@@ -350,7 +350,7 @@ contains
     if (of%cols > 1) call set_ld(of, distance(c_loc(array(1, 1)), c_loc(array(1, 2))))
   end function
 
-  subroutine view_i8_1(task, k, x)
+  recursive subroutine view_i8_1(task, k, x)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k
     integer(c_int64_t), pointer, intent(out) :: x(:)
@@ -360,7 +360,7 @@ contains
     if (c_associated(view%ptr)) call c_f_pointer(view%ptr, x, [view%rows])
   end subroutine
 
-  subroutine view_i8_2(task, k, x)
+  recursive subroutine view_i8_2(task, k, x)
     type(filch_call), intent(in) :: task
     integer, intent(in) :: k
     integer(c_int64_t), pointer, intent(out) :: x(:, :)
