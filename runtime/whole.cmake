@@ -4,12 +4,12 @@
 # object, which the shared libraries and filch-bench have in common. The tests of internals link the
 # objects one by one, as other builds do.
 
-option(FILCH_WHOLE "Optimize the library as a whole, where the compiler is GCC" ON)
+option(FILCH_OPTIMIZE_WHOLE "Optimize the library as a whole, where the compiler is GCC" ON)
 
 # filch_make_whole(OBJECTS NAME): NAME becomes what to link in place of the object library's objects.
 # Where this is one object, a target of that name makes it.
 function(filch_make_whole objects name)
-    if(NOT FILCH_WHOLE OR NOT CMAKE_C_COMPILER_ID STREQUAL GNU OR FILCH_SANITIZE
+    if(NOT FILCH_OPTIMIZE_WHOLE OR NOT CMAKE_C_COMPILER_ID STREQUAL GNU OR FILCH_SANITIZE
        OR NOT CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|MinSizeRel)$")
         set(${name} $<TARGET_OBJECTS:${objects}> PARENT_SCOPE)
         return()
