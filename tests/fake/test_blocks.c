@@ -60,10 +60,21 @@ static int two(const filch_call *call)
     return bump(call) + bump(&second);
 }
 
+static void make_matrix(uint32_t flags)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    desc.ptr = cells;
+    desc.element = sizeof *cells;
+    desc.rows = desc.cols = desc.ld = SIDE;
+    desc.tile_rows = desc.tile_cols = TILE;
+    desc.flags = flags;
+    desc.label = "matrix";
+    assert_ok(filch_data_create(runtime, &desc, &matrix));
+}
+
 static void start(const char *devices, const char *memory)
 {
     filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
-    filch_data_desc desc = FILCH_DATA_DESC_INIT;
     fakecuda_reset();
     assert_true(fakecuda_configure("{\"devices\": [{\"count\": 2}]}"));
     fakecuda_register_filch("bump", bump, 1, false, 0);
@@ -82,13 +93,7 @@ static void start(const char *devices, const char *memory)
     for (uint64_t i = 0; i < SIDE * SIDE; i++)
         cells[i] = model[i] = i * i;
     memset(totals, 0, sizeof totals);
-    desc.ptr = cells;
-    desc.element = sizeof *cells;
-    desc.rows = desc.cols = desc.ld = SIDE;
-    desc.tile_rows = desc.tile_cols = TILE;
-    desc.flags = FILCH_DATA_MANAGED;
-    desc.label = "matrix";
-    assert_ok(filch_data_create(runtime, &desc, &matrix));
+    make_matrix(FILCH_DATA_MANAGED);
     results = vector_of(runtime, totals, 2, 1, 0);
 }
 
@@ -246,12 +251,51 @@ static void blocks_may_be_too_large(void **state)
     stop();
 }
 
+/* Runs a graph, and returns the bytes that it copied to the host. */
+static uint64_t bytes_out(filch_graph *graph)
+{
+    filch_device_stats stats[2] = {{0}};
+    filch_job_info info = {.size = sizeof info};
+    filch_job *job = submit(graph);
+    assert_ok(filch_job_wait(job, -1));
+    assert_ok(filch_job_stats(job, &info, stats, 2));
+    assert_ok(filch_job_release(job));
+    assert_ok(filch_graph_destroy(graph));
+    return stats[0].bytes_out + stats[1].bytes_out;
+}
+
+/* A tile of a block that a later task writes goes back to the host once, behind that task. */
+static void tiles_go_back_behind_their_last_writer(void **state)
+{
+    static const char *const devices[] = {"cuda:0", "cuda:0,cuda:1"};
+    (void)state;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++) {
+        const uint64_t wanted[2] = {0, 0};
+        start(devices[d], NULL);
+        assert_ok(filch_data_destroy(matrix));
+        make_matrix(0);
+        const filch_access two_by_four = block(0, 0, 2, ACROSS, FILCH_READWRITE);
+        const filch_access inner = block(1, 1, 2, 2, FILCH_READWRITE);
+        const filch_access tile = block(1, 2, 1, 1, FILCH_READWRITE);
+        filch_graph *graph = graph_of(runtime);
+        step(graph, bumps, &two_by_four, 1, NULL);
+        step(graph, bumps, &inner, 1, NULL);
+        step(graph, bumps, &tile, 1, NULL);
+        /* Rows 0 and 1 of tiles, and two tiles of row 2, each once. */
+        assert_int_equal(bytes_out(graph), 10 * TILE * TILE * sizeof *cells);
+        assert_memory_equal(cells, model, sizeof cells);
+        assert_memory_equal(totals, wanted, sizeof totals);
+        stop();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_handles_stay_together),
         cmocka_unit_test(blocks_cross_each_other),
         cmocka_unit_test(blocks_may_be_too_large),
+        cmocka_unit_test(tiles_go_back_behind_their_last_writer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,6 +100,9 @@ typedef struct fl_slot {
     /* Closed graphs, for a handle without a home buffer: FL_NEEDED and FL_WRITTEN by tile; else
      * null. */
     uint8_t *needs;
+    /* Sealed graphs, for a handle with written blocks: the last writer of every tile, by its order;
+     * else null. */
+    uint32_t *last_writers;
     bool has_contents; /* a job was submitted: the needed contents exist, and stay */
     /* Part for a handle that the graph uses in several tilings (split.h), or null. */
     struct fl_split_part *part;
@@ -218,6 +221,11 @@ static inline filch_data *fl_graph_data(const filch_graph *graph, uint32_t slot)
     /* Acquire: slots copied by an adder are visible. Slots of a task were in the array before the
      * task. */
     return fl_load_acquire(&graph->seen_slots)[slot]->use.data;
+}
+/* Returns the last writers of a handle's tiles by order; null: see fl_slot. */
+static inline const uint32_t *fl_graph_last_writers(const filch_graph *graph, uint32_t slot)
+{
+    return fl_load_acquire(&graph->seen_slots)[slot]->last_writers; /* acquire: as above */
 }
 /* Tells whether the task adds to, initialises or combines partial results of a reduction. */
 static inline bool fl_task_has_partials(const fl_task *task)
@@ -383,8 +391,11 @@ bool fl_edges_reserve(struct filch_graph *graph);
 void fl_edge_add(struct filch_graph *graph, fl_pred pred, fl_task *task);
 /* Adds task to the successors of every task in graph->preds, in reserved memory. */
 void fl_edges_add(struct filch_graph *graph, fl_task *task);
-/* Marks the last writing access of every tile of a closed graph. */
-void fl_infer_mark_final(struct filch_graph *graph);
+/* Makes the slots' last_writers. False: no memory. */
+bool fl_final_reserve(struct filch_graph *graph);
+/* Marks the last writing access of every tile of a closed graph, and fills last_writers. */
+void fl_final_mark(struct filch_graph *graph);
+void fl_final_drop(struct filch_graph *graph, fl_slot *slot);
 /* Frees inference data used only while building. */
 void fl_infer_drop(struct filch_graph *graph);
 filch_status fl_graph_seal_locked(struct filch_graph *graph);

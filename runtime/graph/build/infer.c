@@ -168,6 +168,7 @@ void fl_graph_drop_slots(filch_graph *graph, size_t from)
         fl_sub_relaxed(&slot->use.data->graphs, 1);
         fl_free(memory, slot->tiles, slot->tile_count * sizeof *slot->tiles);
         fl_free(memory, slot->needs, slot->tile_count);
+        fl_final_drop(graph, slot);
         fl_arena_free(&graph->arena, slot, sizeof *slot);
     }
 }
@@ -437,44 +438,6 @@ void fl_infer_commit(filch_graph *graph, const fl_access_list *list, fl_task *ta
         }
         note_tiles(graph, slot, mode, (fl_tiles){row, row + 1, col, col + 1});
         commit_tile(graph, slot, access.tile, self, mode);
-    }
-}
-
-/* Tiles between the prefetch of a writer, of its accesses, and their use: tiles are in the order of
- * columns, their writers in the order of the program. */
-#define TILES_AHEAD 8u
-
-static void expect_writers(const fl_slot *slot, uint32_t tile)
-{
-    const fl_task *later = slot->tile_count - tile > 2 * TILES_AHEAD
-                               ? slot->tiles[tile + 2 * TILES_AHEAD].writer
-                               : NULL;
-    const fl_task *next =
-        slot->tile_count - tile > TILES_AHEAD ? slot->tiles[tile + TILES_AHEAD].writer : NULL;
-    if (later != NULL) {
-        __builtin_prefetch(&later->access_count);
-        __builtin_prefetch(&later->accesses);
-    }
-    if (next != NULL) {
-        __builtin_prefetch(next->accesses, 1);
-    }
-}
-
-void fl_infer_mark_final(filch_graph *graph)
-{
-    for (size_t i = 0; i < graph->slot_count; ++i) {
-        const fl_slot *slot = graph->slots[i];
-        for (uint32_t tile = 0; tile < slot->tile_count; ++tile) {
-            fl_task *writer = slot->tiles[tile].writer;
-            expect_writers(slot, tile);
-            for (uint32_t a = 0; writer != NULL && a < writer->access_count; ++a) {
-                fl_task_access *access = &writer->accesses[a];
-                if (access->mode != FILCH_SCRATCH && access->slot == i &&
-                    fl_task_names(writer, a, tile)) {
-                    access->is_final = 1;
-                }
-            }
-        }
     }
 }
 

@@ -421,7 +421,7 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
         }
     }
     if (status == FILCH_OK) {
-        status = arrange(graph, &order);
+        status = fl_final_reserve(graph) ? arrange(graph, &order) : FILCH_OUT_OF_MEMORY;
     }
     if (status == FILCH_OK && core->scheduler->looks_ahead &&
         !(fl_graph_list_predecessors(graph) &&
@@ -435,7 +435,7 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
         return fl_core_fail(core, status, "filch_graph_seal", graph->label,
                             "no memory to seal %u tasks", graph->task_count);
     }
-    fl_infer_mark_final(graph);
+    fl_final_mark(graph);
     fl_groups_seal(graph);
     fl_infer_drop(graph);
     graph->state = FL_GRAPH_SEALED;

@@ -240,6 +240,7 @@ void fl_graph_free(filch_graph *graph)
     for (size_t i = 0; i < graph->slot_count; ++i) {
         fl_slot *slot = graph->slots[i];
         fl_free(memory, slot->needs, slot->tile_count);
+        fl_final_drop(graph, slot);
         fl_sub_relaxed(&slot->use.data->graphs, 1);
     }
     fl_free(memory, graph->slab_table, graph->slab_capacity * sizeof(fl_slab *));

@@ -630,7 +630,14 @@ fl_staged fl_operands_staged(const fl_operand *operands, uint32_t count)
     return staged;
 }
 
-/* Writes the tiles of an operand back to the caller's buffer on a device. Requires the lock. */
+/* Tells whether the operand's write of a tile is the last. */
+static bool is_last(const fl_operand *operand, uint32_t tile)
+{
+    return operand->last_writers == NULL || operand->last_writers[tile] == operand->writer;
+}
+
+/* Writes the final tiles of an operand back to the caller's buffer on a device. Requires the lock.
+ */
 static filch_status send_to_device(fl_places *places, const fl_operand *operand,
                                    fl_replicas *replicas, fl_marker *home, filch_error *error)
 {
@@ -639,6 +646,9 @@ static filch_status send_to_device(fl_places *places, const fl_operand *operand,
     filch_status status = FILCH_OK;
     for (uint32_t i = 0; i < fl_rect_count(operand->tiles) && status == FILCH_OK; ++i) {
         uint32_t tile = fl_rect_at(operand->tiles, i);
+        if (!is_last(operand, tile)) {
+            continue;
+        }
         status =
             fl_tile_fill(places, data, replicas, tile, data->home, device, operand->traffic, error);
         fl_marker next = fl_replica_at(replicas, tile, data->home)->ready;
@@ -652,7 +662,7 @@ static filch_status send_to_device(fl_places *places, const fl_operand *operand,
     return status;
 }
 
-/* Writes the tiles of an operand back from a device's node to the host's buffer. Requires the
+/* Writes the final tiles of an operand back from a device's node to the host's buffer. Requires the
  * lock. */
 static filch_status send_home(fl_places *places, fl_device *device, const fl_operand *operand,
                               fl_replicas *replicas, fl_marker marker, fl_marker *home,
@@ -662,6 +672,9 @@ static filch_status send_home(fl_places *places, fl_device *device, const fl_ope
     filch_status status = FILCH_OK;
     for (uint32_t i = 0; i < fl_rect_count(operand->tiles) && status == FILCH_OK; ++i) {
         uint32_t tile = fl_rect_at(operand->tiles, i);
+        if (!is_last(operand, tile)) {
+            continue;
+        }
         fl_replica *replica = fl_replica_at(replicas, tile, device->place);
         filch_view view = fl_data_tile_view(data, tile);
         fl_replica_clear(places, fl_replica_at(replicas, tile, 0), device, FL_LANE_OUT);

@@ -49,11 +49,15 @@ typedef struct fl_operand {
     struct filch_data *data;
     filch_view *view; /* on entry: as on the host; on return: as in the node */
     uint32_t mode;    /* FILCH_READ, FILCH_WRITE or FILCH_READWRITE */
-    bool is_final;    /* no later task of the job writes some tile: write the tiles back */
+    bool is_final;    /* no later task of the job writes some tile: write such tiles back */
     /* Chunk of a batch: elements [first, last) along the divided axis; else a block of tiles. */
     bool is_chunk;
     bool is_whole; /* batch: every chunk uses the whole handle */
     fl_rect tiles; /* of a chunk set by resolve */
+    /* Block of tiles that is final: the number of the last user to write each tile of the handle,
+     * and the number of this user. Null: every tile of the operand is final. */
+    const uint32_t *last_writers;
+    uint32_t writer;
     uint64_t first, last;
     /* Set by resolve: chunks of an unmanaged handle with a home in host memory. Every chunk is
      * copied in and out individually, regardless of tiles. */

@@ -70,6 +70,10 @@ static void task_operands(fl_worker *w, const fl_task *task)
             .tiles = fl_task_tiles(task, i),
             .traffic = fl_job_traffic(task->graph->job, w->sched->count),
         };
+        if (FL_UNLIKELY(access.is_block)) {
+            operand->last_writers = fl_graph_last_writers(task->graph, access.slot);
+            operand->writer = task->order;
+        }
         if (FL_UNLIKELY(has_extras)) {
             adapt_operand(w, task, i, operand);
         }
