@@ -34,7 +34,9 @@ static filch_status check_reduction(const filch_graph *graph, const filch_task_d
                                combine->name, data->label);
     }
     for (uint32_t d = 0; d < core->scheduler->device_count; ++d) {
-        if (fl_codelet_runs_on(desc->codelet, d) && !fl_codelet_runs_on(init, d)) {
+        /* A lost device runs neither, and codelets made since do not name it. */
+        if (fl_codelet_runs_on(desc->codelet, d) && !fl_codelet_runs_on(init, d) &&
+            !core->scheduler->device_is_lost(core->scheduler, d)) {
             return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE,
                                    "access %u: device %u can run codelet '%s', but not '%s', the "
                                    "neutral element of '%s'",
