@@ -116,6 +116,8 @@ FAKECUDA_API void fakecuda_report(const char *text);
  * "programmatic" launches and edges after which a kernel may begin before the one before it ends.
  */
 FAKECUDA_API uint64_t fakecuda_count(const char *call);
+/* Launches so far of graphs with so many nodes, below 4096. */
+FAKECUDA_API uint64_t fakecuda_graphs(size_t nodes);
 /* Bytes that copies were to take so far from one device's memory (its ordinal; -1: the host's) to
  * another's. */
 FAKECUDA_API uint64_t fakecuda_bytes(int from, int to);

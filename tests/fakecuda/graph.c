@@ -336,6 +336,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream on)
         works[i] = exec->works[order[i]];
         fake_work_hold(works[i]);
     }
+    fake_count_graph(exec->count);
     fake_submit_many(stream, works, exec->count);
     free(works);
     free(order);

@@ -17,6 +17,8 @@ typedef struct counter {
 static counter counters[256];
 static uint64_t copied[FAKE_DEVICES + 1][FAKE_DEVICES + 1]; /* from, to: ordinals + 1, 0 the host */
 static uint64_t violations;
+enum { SIZES = 4096 };
+static uint64_t sizes[SIZES]; /* launches of graphs, by their nodes */
 static char last[512];
 static bool is_quiet;
 static bool is_steady;
@@ -76,6 +78,12 @@ void fake_count(const char *call)
     if (strcmp(counters[*place].call, call) != 0)
         *place = place_of(call);
     counters[*place].count++;
+}
+
+void fake_count_graph(size_t nodes)
+{
+    if (nodes < SIZES)
+        sizes[nodes]++;
 }
 
 static size_t row_of(const fake_allocation *block)
@@ -296,6 +304,14 @@ uint64_t fakecuda_count(const char *call)
     return count;
 }
 
+uint64_t fakecuda_graphs(size_t nodes)
+{
+    lock();
+    uint64_t count = nodes < SIZES ? sizes[nodes] : 0;
+    unlock();
+    return count;
+}
+
 uint64_t fakecuda_bytes(int from, int to)
 {
     lock();
@@ -309,6 +325,7 @@ void fakecuda_reset(void)
     lock();
     memset(counters, 0, sizeof counters);
     memset(copied, 0, sizeof copied);
+    memset(sizes, 0, sizeof sizes);
     while (fake.config.failures != NULL) {
         fake_failure *gone = fake.config.failures;
         fake.config.failures = gone->next;

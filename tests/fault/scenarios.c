@@ -151,6 +151,17 @@ static void check_error(sweep_world *world, const char *what, const filch_error 
         sweep_wrong(report, "%s failed and the error has no code: %s", what, error->text);
 }
 
+/* A call that failed, if it did, failed as it should. */
+static void check_failure(sweep_world *world, filch_status status, const char *what)
+{
+    filch_error error = FILCH_ERROR_INIT;
+
+    if (status == FILCH_OK)
+        return;
+    (void)filch_runtime_error(world->runtime, &error);
+    check_error(world, what, &error);
+}
+
 static void check_ok(sweep_world *world, filch_status status, const char *call)
 {
     filch_error error = FILCH_ERROR_INIT;
@@ -386,7 +397,6 @@ static void run_chain(sweep_world *world)
 static void run_managed(sweep_world *world)
 {
     filch_graph *graph = NULL;
-    filch_error error = FILCH_ERROR_INIT;
     cells c;
 
     make_cells(world, &c, FILCH_DATA_MANAGED);
@@ -397,8 +407,7 @@ static void run_managed(sweep_world *world)
     for (uint32_t look = 0; look < 2 && is_known && !world->report->is_wrong; look++) {
         filch_status status = filch_data_acquire(c.data, FILCH_READWRITE);
         if (status != FILCH_OK) {
-            (void)filch_runtime_error(world->runtime, &error);
-            check_error(world, "filch_data_acquire", &error);
+            check_failure(world, status, "filch_data_acquire");
             break;
         }
         compare(world, &c);
@@ -419,13 +428,11 @@ static void run_managed(sweep_world *world)
 /* Writes all of it, and takes it for what is wanted. */
 static bool fill(sweep_world *world, cells *c)
 {
-    filch_error error = FILCH_ERROR_INIT;
 
-    if (filch_data_acquire(c->data, FILCH_WRITE) != FILCH_OK) {
-        (void)filch_runtime_error(world->runtime, &error);
-        check_error(world, "filch_data_acquire", &error);
+    filch_status status = filch_data_acquire(c->data, FILCH_WRITE);
+    check_failure(world, status, "filch_data_acquire");
+    if (status != FILCH_OK)
         return false;
-    }
     for (uint32_t tile = 0; tile < TILES; tile++) {
         filch_view view = {.ptr = c->now};
         ok(filch_data_view(c->data, tile, 0, &view));
@@ -504,7 +511,6 @@ static void run_broadcast(sweep_world *world)
     filch_broadcast_desc how = FILCH_BROADCAST_DESC_INIT;
     filch_graph *graph = NULL;
     filch_job *job = NULL;
-    filch_error error = FILCH_ERROR_INIT;
     cells c;
 
     make_cells(world, &c, FILCH_DATA_MANAGED);
@@ -523,12 +529,11 @@ static void run_broadcast(sweep_world *world)
         is_known = run_graph(world, graph);
     }
     if (is_known && !world->report->is_wrong) {
-        if (filch_data_acquire(c.data, FILCH_READ) == FILCH_OK) {
+        filch_status status = filch_data_acquire(c.data, FILCH_READ);
+        check_failure(world, status, "filch_data_acquire");
+        if (status == FILCH_OK) {
             compare(world, &c);
             ok(filch_data_release(c.data));
-        } else {
-            (void)filch_runtime_error(world->runtime, &error);
-            check_error(world, "filch_data_acquire", &error);
         }
     }
     if (world->report->is_wrong)
@@ -540,27 +545,17 @@ static void run_broadcast(sweep_world *world)
 /* --- Multicast objects --- */
 
 /* What the driver refuses to take back is asked for once more. */
-static void take_back(sweep_world *world, filch_status status, const char *what)
-{
-    filch_error error = FILCH_ERROR_INIT;
-
-    if (status == FILCH_OK)
-        return;
-    (void)filch_runtime_error(world->runtime, &error);
-    check_error(world, what, &error);
-}
-
-#define give_back(call)                      \
-    do {                                     \
-        filch_status first = (call);         \
-        take_back(world, first, #call);      \
-        if (first != FILCH_OK)               \
-            take_back(world, (call), #call); \
+#define give_back(call)                          \
+    do {                                         \
+        filch_status first = (call);             \
+        check_failure(world, first, #call);      \
+        if (first != FILCH_OK)                   \
+            check_failure(world, (call), #call); \
     } while (0)
 
 static bool get(sweep_world *world, filch_status status, const char *what)
 {
-    take_back(world, status, what);
+    check_failure(world, status, what);
     return status == FILCH_OK;
 }
 
@@ -694,8 +689,7 @@ static void run_groups(sweep_world *world)
         !make_codelet(world, "gather", run_gather, "FAKECUBIN arch=90 entry=gather(56,56)", 0,
                       &gather))
         return;
-    /* A GPU that did not take one of them, which the log tells, may not reduce: a task that may run
-     * there is refused. */
+    /* Tasks are refused where a GPU did not take the neutral element, as the log tells. */
     if (!world->report->is_sticky && zero->device_count < increases->device_count)
         return;
     make_cells(world, &c, 0);
@@ -756,13 +750,11 @@ static void run_tilings(sweep_world *world)
     ok(filch_graph_unpartition(graph, c.data, parts));
     add(world, graph, &c, 0, 1, 2);
     if (run_graph(world, graph)) {
-        filch_error error = FILCH_ERROR_INIT;
-        if (filch_data_acquire(c.data, FILCH_READ) == FILCH_OK) {
+        filch_status status = filch_data_acquire(c.data, FILCH_READ);
+        check_failure(world, status, "filch_data_acquire");
+        if (status == FILCH_OK) {
             compare(world, &c);
             ok(filch_data_release(c.data));
-        } else {
-            (void)filch_runtime_error(world->runtime, &error);
-            check_error(world, "filch_data_acquire", &error);
         }
     }
     if (world->report->is_wrong)
@@ -779,7 +771,6 @@ static bool make_codelet(sweep_world *world, const char *name, filch_host_fn hos
 {
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
     filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
-    filch_error error = FILCH_ERROR_INIT;
 
     cuda.image = image;
     cuda.image_bytes = strlen(image) + 1;
@@ -789,11 +780,9 @@ static bool make_codelet(sweep_world *world, const char *name, filch_host_fn hos
     desc.cuda = &cuda;
     desc.host = world->has_host ? host : NULL;
     desc.arg_size = arg_size;
-    if (filch_codelet_create(world->runtime, &desc, codelet) == FILCH_OK)
-        return true;
-    (void)filch_runtime_error(world->runtime, &error);
-    check_error(world, "filch_codelet_create", &error);
-    return false;
+    filch_status status = filch_codelet_create(world->runtime, &desc, codelet);
+    check_failure(world, status, "filch_codelet_create");
+    return status == FILCH_OK;
 }
 
 static bool make_codelets(sweep_world *world)
