@@ -10,7 +10,7 @@ module problem
   real(dp), allocatable :: values(:)
   real(dp), allocatable, target :: x(:), r(:), p(:), q(:), parts(:, :) ! parts of sums, one a block
 contains
-  integer(c_int) function multiply(task) bind(c) result(code) ! q, part of p . q; p near by
+  recursive integer(c_int) function multiply(task) bind(c) result(code) ! q, p . q; p near by
     type(filch_call), intent(in) :: task
     real(dp), pointer, contiguous :: q_b(:), part(:)
     call filch_view_of(task, 1, q_b)
@@ -19,7 +19,7 @@ contains
     code = 0
   end function
 
-  integer(c_int) function update(task) bind(c) result(code) ! x, r, p, q, part; p . q, r . r
+  recursive integer(c_int) function update(task) bind(c) result(code) ! x, r, p, q; p . q, r . r
     type(filch_call), intent(in) :: task
     real(dp), pointer, contiguous :: x_b(:), r_b(:), p_b(:), q_b(:), part(:)
     call filch_view_of(task, 1, x_b); call filch_view_of(task, 2, r_b)
@@ -29,7 +29,7 @@ contains
     code = 0
   end function
 
-  integer(c_int) function direct(task) bind(c) result(code) ! p, r; r . r after and before
+  recursive integer(c_int) function direct(task) bind(c) result(code) ! p, r; r . r after and before
     type(filch_call), intent(in) :: task
     real(dp), pointer, contiguous :: p_b(:), r_b(:)
     call filch_view_of(task, 1, p_b)
@@ -38,7 +38,7 @@ contains
     code = 0
   end function
 
-  function sum_of(task, first) result(total) ! of the parts that the task's views are from first on
+  recursive function sum_of(task, first) result(total) ! of views from first on
     type(filch_call), intent(in) :: task
     integer, intent(in) :: first
     real(dp), pointer :: part(:)
@@ -52,7 +52,7 @@ contains
   end function
 
   ! Loops, with arrays as arguments: compilers take these for arrays that do not overlap.
-  subroutine multiply_rows(n, above, q_b, total)
+  recursive subroutine multiply_rows(n, above, q_b, total)
     integer, intent(in) :: n, above
     real(dp), intent(inout) :: q_b(n), total
     real(dp) :: value
@@ -68,7 +68,7 @@ contains
     end do
   end subroutine
 
-  subroutine update_rows(n, alpha, x_b, r_b, p_b, q_b, total)
+  recursive subroutine update_rows(n, alpha, x_b, r_b, p_b, q_b, total)
     integer, intent(in) :: n
     real(dp), intent(in) :: alpha, p_b(n), q_b(n)
     real(dp), intent(inout) :: x_b(n), r_b(n), total(1)
@@ -81,7 +81,7 @@ contains
     end do
   end subroutine
 
-  subroutine direct_rows(n, beta, p_b, r_b)
+  recursive subroutine direct_rows(n, beta, p_b, r_b)
     integer, intent(in) :: n
     real(dp), intent(in) :: beta, r_b(n)
     real(dp), intent(inout) :: p_b(n)

@@ -7,7 +7,7 @@ module tiles
   integer, parameter :: dp = c_double
 contains
   ! A := L with A = L L^T. A failure has a code and a text, and reaches whoever runs the graph.
-  integer(c_int) function potrf(task) bind(c) result(code)
+  recursive integer(c_int) function potrf(task) bind(c) result(code)
     type(filch_call), intent(in) :: task
     real(dp), pointer :: a(:, :)
     integer :: j, k
@@ -26,7 +26,7 @@ contains
   end function
 
   ! A := A L^-T
-  integer(c_int) function trsm(task) bind(c) result(code)
+  recursive integer(c_int) function trsm(task) bind(c) result(code)
     type(filch_call), intent(in) :: task
     real(dp), pointer :: l(:, :), a(:, :)
     integer :: j, k
@@ -42,7 +42,7 @@ contains
   end function
 
   ! C := C - A B^T
-  integer(c_int) function gemm(task) bind(c) result(code)
+  recursive integer(c_int) function gemm(task) bind(c) result(code)
     type(filch_call), intent(in) :: task
     real(dp), pointer :: a(:, :), b(:, :), c(:, :)
     call filch_view_of(task, 1, a)

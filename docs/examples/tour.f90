@@ -4,7 +4,7 @@ module functions
   use filch
   implicit none
 contains
-  integer(c_int) function axpy(task) bind(c) result(code)
+  recursive integer(c_int) function axpy(task) bind(c) result(code)
     type(filch_call), intent(in) :: task
     real(c_double), pointer :: x(:), y(:), a
     call filch_view_of(task, 1, x)
@@ -14,7 +14,7 @@ contains
     code = 0
   end function
 
-  integer(c_int) function root(task) bind(c) result(code)
+  recursive integer(c_int) function root(task) bind(c) result(code)
     type(filch_call), intent(in) :: task
     real(c_double), pointer :: x(:)
     call filch_view_of(task, 1, x)
@@ -26,7 +26,7 @@ contains
     code = 0
   end function
 
-  integer(c_int) function smooth(task) bind(c) result(code)
+  recursive integer(c_int) function smooth(task) bind(c) result(code)
     type(filch_call), intent(in) :: task
     real(c_double), pointer :: x(:), y(:)
     integer(c_int64_t) :: i, above
