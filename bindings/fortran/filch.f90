@@ -66,6 +66,7 @@ module filch
     procedure :: edge => graph_edge
     procedure :: run => graph_run
     procedure :: submit => graph_submit
+    procedure :: wait_below => graph_wait_below
     procedure :: close => graph_close
     procedure :: destroy => graph_destroy
   end type
@@ -478,14 +479,17 @@ contains
   ! --- Graphs ---
 
   ! Makes a graph, which is built and then run as often as wanted; open: one that runs, once
-  ! submitted, while tasks are added.
-  subroutine graph_create(this, runtime, open, error)
+  ! submitted, while tasks are added. max_live: add() waits while so many tasks of an open graph are
+  ! live.
+  subroutine graph_create(this, runtime, open, max_live, error)
     class(filch_graph_t), intent(inout) :: this
     type(filch_runtime_t), intent(in) :: runtime
     logical, intent(in), optional :: open
+    integer(c_int64_t), intent(in), optional :: max_live
     type(filch_failure_t), intent(out), optional :: error
     type(filch_graph_desc) :: desc
     if (present(open)) desc%kind = merge(FILCH_GRAPH_OPEN, FILCH_GRAPH_CLOSED, open)
+    if (present(max_live)) desc%max_live = max_live
     this%runtime = runtime%handle
     call settle(filch_graph_create(runtime%handle, desc, this%handle), runtime%handle, error)
   end subroutine
@@ -550,6 +554,19 @@ contains
     type(filch_failure_t), intent(out), optional :: error
     job%runtime = this%runtime
     call settle(filch_graph_submit(this%handle, job=job%handle), this%runtime, error)
+  end subroutine
+
+  ! Waits until fewer than count tasks of an open graph are live, or so many seconds; FILCH_TIMEOUT.
+  ! Inside a task, which does not count itself, other tasks run meanwhile.
+  subroutine graph_wait_below(this, count, seconds, error)
+    class(filch_graph_t), intent(in) :: this
+    integer(c_int64_t), intent(in) :: count
+    real(c_double), intent(in), optional :: seconds
+    type(filch_failure_t), intent(out), optional :: error
+    real(c_double) :: limit
+    limit = -1
+    if (present(seconds)) limit = seconds
+    call settle(filch_graph_wait_below(this%handle, count, limit), this%runtime, error)
   end subroutine
 
   ! No more tasks follow in an open graph.

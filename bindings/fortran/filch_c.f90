@@ -564,12 +564,13 @@ module filch_c
   end type
 
   type, bind(c) :: filch_graph_desc
-    integer(c_size_t) :: size = 32
+    integer(c_size_t) :: size = 40
     integer(c_int) :: kind = 0
     integer(c_int) :: priorities = 0
     integer(c_int32_t) :: priority_min = 0
     integer(c_int32_t) :: priority_max = 0
     type(c_ptr) :: label = c_null_ptr
+    integer(c_int64_t) :: max_live = 0
   end type
 
   type, bind(c) :: filch_task_desc
@@ -1263,6 +1264,13 @@ module filch_c
       integer(c_size_t), value :: count
       integer(c_int64_t), intent(inout), optional :: tasks
       integer(c_size_t), intent(inout), optional :: added
+      integer(c_int) :: answer
+    end function
+    function filch_graph_wait_below(graph, count, seconds) bind(c) result(answer)
+      import
+      type(c_ptr), value :: graph
+      integer(c_int64_t), value :: count
+      real(c_double), value :: seconds
       integer(c_int) :: answer
     end function
     function filch_graph_edge(graph, before, after) bind(c) result(answer)

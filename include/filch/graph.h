@@ -9,7 +9,8 @@
  * A *closed* graph is built first, then submitted any number of times. Submissions after the first
  * allocate nothing once earlier jobs are released. An *open* graph is submitted empty and runs
  * while tasks are added, from any thread and from running tasks, until the caller closes the graph.
- * filch reuses the memory of finished tasks.
+ * filch reuses the memory of finished tasks. A limit (filch_graph_desc.max_live) or
+ * filch_graph_wait_below() keeps few tasks live at a time.
  *
  * An open graph enters the order of jobs (job.h) handle by handle: its position at a handle begins
  * when the first task naming the handle is added, and ends when its job is complete. The graph
@@ -81,12 +82,14 @@ typedef struct filch_graph_desc {
     int32_t priority_max;        /**< Greatest caller's priority of an open graph. Higher values are
                                       clamped. Minimum and maximum 0: -5 to 5. */
     const char *label;           /**< Appears in errors; copied, cut at 63 bytes; may be null. */
+    uint64_t max_live;           /**< Open graphs: filch_graph_add() waits while so many tasks are
+                                      live; 0: no limit. 0 for closed graphs. */
 } filch_graph_desc;
 
 /** Initializer of a ::filch_graph_desc. */
-#define FILCH_GRAPH_DESC_INIT                                                           \
-    {                                                                                   \
-        sizeof(filch_graph_desc), FILCH_GRAPH_CLOSED, FILCH_PRIORITIES_RANK, 0, 0, NULL \
+#define FILCH_GRAPH_DESC_INIT                                                              \
+    {                                                                                      \
+        sizeof(filch_graph_desc), FILCH_GRAPH_CLOSED, FILCH_PRIORITIES_RANK, 0, 0, NULL, 0 \
     }
 
 /** No preferred device. */
@@ -138,8 +141,8 @@ typedef struct filch_task_desc {
  * @param desc    description, or null for a closed graph with default settings; copied.
  * @param graph   receives the graph, to be given to filch_graph_destroy() or left to the runtime.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (null @p graph, a size too small, an unknown kind or
- *         priorities, priority_min over priority_max); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE;
- *         FILCH_FORKED.
+ *         priorities, priority_min over priority_max, max_live of a closed graph);
+ *         FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking: a short lock. Since 0.1.
  */
@@ -154,6 +157,14 @@ FILCH_API filch_status filch_graph_create(filch_runtime *runtime, const filch_gr
  * or reducing to a tile, form a group. The group waits for its predecessors as a writer does; tasks
  * of the group do not wait for members of the group. Successors wait for the whole group. In a
  * running open graph the task may start, and end, before the call returns.
+ *
+ * Where an open graph has filch_graph_desc.max_live live tasks, the call waits for room as
+ * filch_graph_wait_below() does, and inside a task runs other ready work meanwhile. While every
+ * device has work, a sleeping thread goes on when a quarter of the limit is free. A limit never
+ * refuses a task. The task is added over the limit where the wait would end without success: inside
+ * tasks as told there, in callbacks and tasks of simulated devices, and on a virtual clock when
+ * nothing can happen before a further call of the host. A thread must not wait for tasks that only
+ * itself can bring to an end, such as pending tasks (pending.h).
  *
  * @param graph a closed graph not yet sealed, or a running open graph.
  * @param desc  the task; copied, except for its label.
@@ -176,7 +187,7 @@ FILCH_API filch_status filch_graph_create(filch_runtime *runtime, const filch_gr
  *         count as used by the graph.
  *
  * Thread safety: any thread. Blocking: a short lock admits one caller a graph at a time;
- * dependencies follow the order of admission. Since 0.1.
+ * dependencies follow the order of admission. With max_live also until tasks have ended. Since 0.1.
  */
 FILCH_API filch_status filch_graph_add(filch_graph *graph, const filch_task_desc *desc,
                                        filch_task *task);
@@ -185,7 +196,8 @@ FILCH_API filch_status filch_graph_add(filch_graph *graph, const filch_task_desc
  * Adds an array of tasks, in its order.
  *
  * The tasks depend on each other, and on earlier tasks, as though filch_graph_add() had added one
- * after the other. No other thread's task comes between them.
+ * after the other. No other thread's task comes between them, unless the call waits for room in an
+ * open graph with filch_graph_desc.max_live.
  *
  * The call ends at the first task that is refused. The tasks before it are in the graph; in an open
  * graph they may have run. The refused task and those behind it are not. @p added tells the number
@@ -208,6 +220,34 @@ FILCH_API filch_status filch_graph_add(filch_graph *graph, const filch_task_desc
  */
 FILCH_API filch_status filch_graph_add_many(filch_graph *graph, const filch_task_desc *descs,
                                             size_t count, filch_task *tasks, size_t *added);
+
+/**
+ * Waits until fewer than a number of an open graph's tasks are live: added, and not ended. Inside a
+ * task, the task itself and tasks that wait in their functions (here, in filch_graph_add() or in
+ * filch_job_wait()) do not count, so that a count of 1 means all other tasks.
+ *
+ * Inside a task the call runs other ready work meanwhile, of any job, on the task's own stack. In
+ * poll mode the caller runs the workers. On a virtual clock the caller runs the simulation.
+ *
+ * A wait inside a task ends with FILCH_DEADLOCK as soon as no task of the graph can go on without
+ * it: each live task waits in its function, or for a task that does, or for another job of which a
+ * task waits. So tasks that wait for each other never hang.
+ *
+ * @param graph   an open graph, submitted.
+ * @param count   at least 1.
+ * @param seconds time limit, on a virtual clock in virtual seconds; negative: no limit.
+ * @return FILCH_OK (fewer tasks are live, or the job is complete; effects of the ended tasks are
+ *         visible); FILCH_TIMEOUT (also without a limit, on a virtual clock, when nothing can
+ *         happen before another call of the host); FILCH_CANCELLED (the job was cancelled, also by
+ *         a failure, or finished early; so many tasks are still live); FILCH_DEADLOCK (inside a
+ *         task: see above, or waits are nested more than 16 deep); FILCH_INVALID_ARGUMENT (@p count
+ *         is 0, @p seconds is not a number); FILCH_WRONG_STATE (a closed graph, or not submitted;
+ *         so many tasks are live, and the caller is a callback or a simulated device's task);
+ *         FILCH_OUT_OF_MEMORY (inside a task); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Blocking. Since 0.1.
+ */
+FILCH_API filch_status filch_graph_wait_below(filch_graph *graph, uint64_t count, double seconds);
 
 /**
  * Makes a task wait for a second task. Closed graphs only, before sealing.

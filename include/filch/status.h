@@ -98,7 +98,7 @@ extern "C" {
     X(IMAGE, 36, "the kernel image cannot be loaded")                             \
     X(NO_DEVICE_MEMORY, 37, "device memory could not be allocated")               \
     X(COMPILER_BROKEN, 38, "the CUDA C compiler library (NVRTC) does not work")   \
-    X(DEADLOCK, 39, "jobs would wait for each other")
+    X(DEADLOCK, 39, "jobs or tasks would wait for each other")
 
 /** Result of a filch call; ::FILCH_STATUS_TABLE has the names and their meanings. */
 typedef enum filch_status {

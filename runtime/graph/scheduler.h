@@ -14,6 +14,18 @@ struct fl_task;
 /* Numbers of two sets of devices: the set of every device, and a set left without a number. */
 enum { FL_ABLE_ALL = 0, FL_ABLE_UNKNOWN = UINT8_MAX };
 
+/* A wait until fewer than `below` tasks of an open graph are live. */
+typedef struct fl_open_wait {
+    struct filch_graph *graph;
+    filch_job *job; /* the graph's; the caller has a reference */
+    uint64_t below; /* at least 1 */
+    /* Below `below`: while every device has work, a sleeping thread need not be woken before so few
+     * tasks are live. */
+    uint64_t low;
+    bool is_add;      /* also over when the graph is closed */
+    const char *call; /* public call, for errors */
+} fl_open_wait;
+
 typedef struct fl_scheduler {
     uint32_t device_count;
     bool looks_ahead;   /* tasks may go to devices before their predecessors end */
@@ -81,6 +93,17 @@ typedef struct fl_scheduler {
      * worker's own thread. */
     filch_status (*count_wait)(struct fl_scheduler *self, const _Atomic uint64_t *count,
                                double seconds);
+    /* Returns the number of the caller's tasks of an open graph that were added and have not ended.
+     * *others: those that count for the calling thread. For a task these are neither the task
+     * itself nor tasks that wait in their functions. */
+    uint64_t (*open_live)(struct fl_scheduler *self, const filch_job *job, uint64_t *others);
+    /* Blocks, or works, until few tasks of an open graph are live. Returns FILCH_OK;
+     * FILCH_CANCELLED (the job was cancelled or finished early, or takes no more tasks);
+     * FILCH_DEADLOCK (inside a task: waiting on may never help); FILCH_TIMEOUT; FILCH_WRONG_STATE
+     * (the caller cannot wait; no error is recorded); FILCH_OUT_OF_MEMORY. */
+    filch_status (*open_wait)(struct fl_scheduler *self, const fl_open_wait *wait, double seconds);
+    /* Lets waits for few live tasks look again: an open graph was closed. */
+    void (*open_closed)(struct fl_scheduler *self);
     /* Fills the totals of a job, and count elements of device_bytes each for the devices. The
      * elements may be of an older version of filch_device_stats. */
     void (*job_stats)(struct fl_scheduler *self, const filch_job *job, filch_job_info *info,

@@ -332,6 +332,27 @@ void test_many(filch::runtime &runtime)
     CHECK(values == std::vector<double>(8, 1));
 }
 
+void test_limit(filch::runtime &runtime)
+{
+    filch::graph g = runtime.open_graph(3);
+    std::atomic<int> ended{0};
+    filch::job job = g.submit();
+    for (int added = 1; added <= 1000; ++added) {
+        g.add("count", [&ended] { ++ended; });
+        CHECK(added - ended <= 3); /* no task has ended later than it says */
+    }
+    CHECK(g.wait_below(1) && ended == 1000);
+    door end;
+    g.add("end", [&end] { end.pass(); });
+    CHECK(!g.wait_below(1, 0.001));
+    g.add("waits", [&g] { CHECK(g.wait_below(2)); });
+    thrown_by(FILCH_INVALID_ARGUMENT, [&] { g.wait_below(0); });
+    thrown_by(FILCH_WRONG_STATE, [&] { runtime.graph().wait_below(1); });
+    end.open();
+    g.close();
+    job.wait();
+}
+
 /* Captures of an open graph's tasks are destroyed as the tasks end. */
 void test_open_captures(filch::runtime &runtime)
 {
@@ -368,6 +389,7 @@ int main()
     test_options(runtime);
     test_many(runtime);
     test_open(runtime);
+    test_limit(runtime);
     test_open_captures(runtime);
     std::printf("tasks: parameters, kernels, modes, options, open graphs\n");
     return 0;

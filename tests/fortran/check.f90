@@ -371,9 +371,14 @@ contains
     type(filch_device_info) :: info
     integer(c_int) :: status
     call code%create(runtime, 'block', block)
-    call graph%create(runtime, open=.true.)
+    call graph%create(runtime, open=.true., max_live=2_c_int64_t)
     call graph%submit(job)
     call graph%add(code, none)
+    call graph%wait_below(2_c_int64_t)
+    call graph%wait_below(1_c_int64_t, 0.0_dp, error)
+    call require(error%status == FILCH_TIMEOUT, 'a task is live')
+    call graph%wait_below(0_c_int64_t, error=error)
+    call expect(error, FILCH_INVALID_ARGUMENT, 'count is 0')
     call job%wait(0.0_dp, error)
     call require(error%status == FILCH_TIMEOUT, 'the job runs')
     call runtime%drain(0.0_dp, error)

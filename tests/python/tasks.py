@@ -132,6 +132,27 @@ class Tasks(check.Case):
         self.assertEqual(x.tolist(), [1] * 8)
         self.assertEqual(job.status, filch.Status.OK)
 
+    def test_limit(self):
+        ended = []
+        graph = self.runtime.open_graph(max_live=3)
+        with self.refuses("WRONG_STATE"):
+            graph.wait_below(1)
+        job = graph.submit()
+        for added in range(1, 201):
+            graph.add(ended.append, added)
+            self.assertLessEqual(added - len(ended), 3)
+        self.assertTrue(graph.wait_below(1))
+        self.assertEqual(len(ended), 200)
+        graph.add(lambda: graph.wait_below(1))
+        gate = threading.Event()
+        graph.add(gate.wait)
+        self.assertFalse(graph.wait_below(1, 0.01))
+        gate.set()
+        with self.refuses("INVALID_ARGUMENT"):
+            graph.wait_below(0)
+        graph.close()
+        job.wait()
+
     def test_nested(self):
         x = np.zeros(1)
         data = self.runtime.data(x)

@@ -58,7 +58,8 @@ static void bad_graphs_are_refused(void **state)
         assert_string_equal(fixture_error(runtime).call, "filch_graph_create");            \
     } while (0)
     REFUSE(size, 0);
-    REFUSE(size, sizeof desc - 1);
+    REFUSE(size, offsetof(filch_graph_desc, max_live) - 1);
+    REFUSE(max_live, 1);
     REFUSE(kind, (filch_graph_kind)2);
     REFUSE(priorities, (filch_priorities)2);
     REFUSE(priority_min, 1);

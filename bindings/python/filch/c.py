@@ -810,6 +810,7 @@ class filch_graph_desc(_c.Structure):
         ("priority_min", _c.c_int32),
         ("priority_max", _c.c_int32),
         ("label", _c.c_char_p),
+        ("max_live", _c.c_uint64),
     ]
 
     def __init__(self, **members):
@@ -1380,6 +1381,11 @@ FUNCTIONS = {
         _c.c_size_t,
         _c.c_void_p,
         _c.c_void_p,
+    ]),
+    "filch_graph_wait_below": (_c.c_int, [
+        _c.c_void_p,
+        _c.c_uint64,
+        _c.c_double,
     ]),
     "filch_graph_edge": (_c.c_int, [
         _c.c_void_p,

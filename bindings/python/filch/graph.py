@@ -19,13 +19,14 @@ _NO_TASK = 0                            # tasks are counted from 1
 class GraphState(State):
     """The handle, and what the tasks need until the last job has ended."""
 
-    def __init__(self, runtime, kind, label):
+    def __init__(self, runtime, kind, label, max_live):
         super().__init__(runtime)
         self.calls = set()              # which may be made still
         self.labels = set()
         self.data = set()
         self.run = Run()
-        desc = c.filch_graph_desc(kind=kind, label=label.encode() if label else None)
+        desc = c.filch_graph_desc(kind=kind, label=label.encode() if label else None,
+                                  max_live=operator.index(max_live))
         self.handle = pointer_to(runtime, lib.filch_graph_create, ctypes.byref(desc))
 
     def end(self):
@@ -70,9 +71,10 @@ def accesses_of(name, arguments, is_block):
 class Graph:
     """Tasks in program order; made by Runtime.graph() and Runtime.open_graph()."""
 
-    def __init__(self, runtime, kind, label):
+    def __init__(self, runtime, kind, label, max_live=0):
         self._is_open = kind == c.FILCH_GRAPH_OPEN
-        self._state = GraphState(runtime, kind, label)
+        self._max_live = max_live
+        self._state = GraphState(runtime, kind, label, max_live)
 
     def __del__(self):
         if self._is_open and hasattr(self, "_state"):
@@ -98,6 +100,8 @@ class Graph:
         """
         state = self._state
         call = None
+        if self._max_live:              # in slices, unlike the wait of the call below
+            self._wait_below(self._max_live, None)
         desc = c.filch_task_desc(priority=priority, items=operator.index(items), grain=grain)
         if device is not None:
             desc.affinity = operator.index(device) + 1
@@ -198,6 +202,23 @@ class Graph:
         self._state.runtime.sweep()
         desc = submit_desc(label, on_failure)
         return JobState(self._state.runtime, self._state, Failures()), desc
+
+    def _wait_below(self, count, seconds):
+        state = self._state
+        return state.runtime.wait(
+            lambda slice_: lib.filch_graph_wait_below(state.handle, count, slice_), seconds)
+
+    def wait_below(self, count, seconds=None):
+        """Waits until fewer than count tasks of an open graph are live; False: the time passed.
+
+        Inside a task, which does not count itself, other tasks run meanwhile. Raises Error with
+        CANCELLED, or inside a task with DEADLOCK where waiting on may never help.
+        """
+        status = self._wait_below(operator.index(count), seconds)
+        if status == c.FILCH_TIMEOUT and seconds is not None:
+            return False
+        self._state.runtime.raise_for(status)
+        return True
 
     def close(self):
         """No more tasks follow in an open graph."""

@@ -251,10 +251,13 @@ class Runtime:
         self.sweep()
         return Graph(self, c.FILCH_GRAPH_CLOSED, label)
 
-    def open_graph(self, *, label=None):
-        """Makes a graph that runs, once submitted, while tasks are added, until it is closed."""
+    def open_graph(self, *, label=None, max_live=0):
+        """Makes a graph that runs, once submitted, while tasks are added, until it is closed.
+
+        add() waits while max_live tasks are live; 0: no limit.
+        """
         self.sweep()
-        return Graph(self, c.FILCH_GRAPH_OPEN, label)
+        return Graph(self, c.FILCH_GRAPH_OPEN, label, max_live)
 
     def batch(self, n, function, *arguments, grain=0, name=None, work=None, args=None):
         """Makes a batch: function(lo, hi, *arguments) for the items 0 to n, cut over the devices.

@@ -366,6 +366,25 @@ class [[nodiscard]] graph
                filch_repeat_desc how = FILCH_REPEAT_DESC_INIT) const = delete;
 
     /**
+     * Waits until fewer than count tasks of an open graph are live, filch_graph_wait_below();
+     * inside a task, which does not count itself, runs other ready work meanwhile.
+     *
+     * @param count   at least 1.
+     * @param seconds time limit; negative: no limit.
+     * @return false if the time passed first.
+     * @throw error as filch_graph_wait_below(): FILCH_CANCELLED, FILCH_DEADLOCK and others.
+     */
+    bool wait_below(std::uint64_t count, double seconds = -1) const
+    {
+        const char *call = "filch_graph_wait_below";
+        filch_status status = filch_graph_wait_below(live(call), count, seconds);
+        if (status != FILCH_TIMEOUT) {
+            check(status, call);
+        }
+        return status == FILCH_OK;
+    }
+
+    /**
      * Closes an open graph: no more tasks follow.
      *
      * @throw error as filch_graph_close().

@@ -106,13 +106,15 @@ class runtime
     /**
      * Makes an open graph, to be submitted before its first task.
      *
+     * @param max_live number of live tasks at which further adds wait; 0: no limit.
      * @return the graph.
      * @throw error as filch_graph_create(); std::bad_alloc.
      */
-    filch::graph open_graph() const
+    filch::graph open_graph(std::uint64_t max_live = 0) const
     {
         filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
         desc.kind = FILCH_GRAPH_OPEN;
+        desc.max_live = max_live;
         return graph(desc);
     }
 

@@ -330,6 +330,19 @@ static filch_status check_state(const filch_graph *graph, const filch_task_desc 
                : FILCH_OK;
 }
 
+/* Lets the caller in to add a task, who waits while a running open graph has too many live tasks.
+ * Where waiting may not help, the task is added all the same. The caller holds graph->lock. */
+static filch_status admit(filch_graph *graph, const filch_task_desc *desc)
+{
+    filch_status status = check_state(graph, desc), waited = FILCH_OK;
+    while (FL_UNLIKELY(graph->max_live != 0) && status == FILCH_OK && waited == FILCH_OK &&
+           fl_open_is_full(graph)) {
+        waited = fl_open_await(graph);
+        status = check_state(graph, desc);
+    }
+    return status == FILCH_OK && waited == FILCH_OUT_OF_MEMORY ? waited : status;
+}
+
 /* Adds a task; a failure leaves the graph unchanged. The caller holds graph->lock. */
 static filch_status add_locked(filch_graph *graph, const filch_task_desc *desc,
                                const fl_kinds *kinds, fl_task **added)
@@ -386,7 +399,7 @@ static filch_status add_checked(filch_graph *graph, const filch_task_desc *desc,
 {
     fl_task *task = NULL;
     bool is_open = graph->kind == FILCH_GRAPH_OPEN, watches = false;
-    filch_status status = check_state(graph, desc);
+    filch_status status = admit(graph, desc);
     if (status == FILCH_OK && is_open) {
         status = fl_open_check(graph, desc, &watches);
     }

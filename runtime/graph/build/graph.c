@@ -6,6 +6,10 @@
 
 #include "graph/job/job.h"
 
+/* Size of a graph's descriptor in the first version of the interface; later versions only append.
+ */
+#define GRAPH_SIZE_FIRST offsetof(filch_graph_desc, max_live)
+
 static bool init_locks(filch_graph *graph)
 {
     if (fl_latch_init(&graph->lock) != FILCH_OK) {
@@ -27,19 +31,21 @@ filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *
     }
     fl_core *core = fl_core_of(runtime);
     filch_graph_desc d = FILCH_GRAPH_DESC_INIT;
-    status = fl_size_check(core, desc, sizeof d, sizeof d, "graph: the descriptor",
+    status = fl_size_check(core, desc, GRAPH_SIZE_FIRST, sizeof d, "graph: the descriptor",
                            "filch_graph_create", NULL);
     if (status != FILCH_OK) {
         return status;
     }
     if (desc != NULL) {
-        d = *desc;
+        memcpy(&d, desc, desc->size < sizeof d ? GRAPH_SIZE_FIRST : sizeof d);
     }
     const char *wrong = graph == NULL                         ? "no place for the handle"
                         : (unsigned)d.kind > FILCH_GRAPH_OPEN ? "unknown kind"
                         : (unsigned)d.priorities > FILCH_PRIORITIES_CALLER ? "unknown priorities"
                         : d.priority_min > d.priority_max ? "priority_min is over priority_max"
-                                                          : NULL;
+                        : d.max_live != 0 && d.kind != FILCH_GRAPH_OPEN
+                            ? "max_live is not 0, but the graph is closed"
+                            : NULL;
     if (wrong != NULL) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_create", d.label,
                             "graph: %s", wrong);
@@ -57,6 +63,7 @@ filch_status filch_graph_create(filch_runtime *runtime, const filch_graph_desc *
     made->number = fl_add_relaxed(&core->jobs->graphs, 1) + 1;
     made->kind = d.kind;
     made->priorities = d.priorities;
+    made->max_live = d.max_live;
     bool is_default = d.priority_min == 0 && d.priority_max == 0;
     made->priority_min = is_default ? -5 : d.priority_min;
     made->priority_max = is_default ? 5 : d.priority_max;

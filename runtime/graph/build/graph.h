@@ -199,12 +199,17 @@ struct filch_graph {
     size_t pred_total;
 
     /* Members of open graphs. */
-    uint32_t gate_count; /* gates ever waited for */
-    fl_inbox retired;    /* tasks with memory for the next adder to reuse */
-    fl_task *spare;      /* reusable tasks, linked by link */
-    fl_link *left;       /* tasks taken from retired: reusable once their arrays are freed */
-    fl_hint_set failed;  /* guarded by lock: tasks that failed or were skipped */
-    bool poisoned;       /* the set could not grow: every later task is skipped */
+    /* Gates ever waited for, and released since. Written under core->lock; release: after readied.
+     */
+    _Atomic uint32_t gate_count, gates_begun;
+    _Atomic uint64_t readied; /* tasks ready when added, and gates; relaxed, written under lock */
+    uint64_t max_live;        /* adds wait while so many tasks are live; 0: no limit */
+    uint64_t adds_until;      /* the number of tasks added before which the limit is not reached */
+    fl_inbox retired;         /* tasks with memory for the next adder to reuse */
+    fl_task *spare;           /* reusable tasks, linked by link */
+    fl_link *left;            /* tasks taken from retired: reusable once their arrays are freed */
+    fl_hint_set failed;       /* guarded by lock: tasks that failed or were skipped */
+    bool poisoned;            /* the set could not grow: every later task is skipped */
 
     filch_job *job;  /* running job, else null; guarded by core->lock */
     uint32_t number; /* number among the runtime's graphs, from 1: for traces */
@@ -289,6 +294,12 @@ static inline fl_rect fl_access_rect(const filch_access *access)
 static inline bool fl_access_is_block(const filch_access *access)
 {
     return FL_UNLIKELY(fl_access_may_be_block(access)) && fl_rect_count(fl_access_rect(access)) > 1;
+}
+
+/* Counts a task that the caller, who holds graph->lock, is about to make ready. */
+static inline void fl_open_count_ready(filch_graph *graph)
+{
+    fl_store_relaxed(&graph->readied, fl_load_relaxed(&graph->readied) + 1);
 }
 
 /* --- Parts of building, in separate files. Callers hold graph->lock. --- */

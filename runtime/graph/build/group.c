@@ -129,6 +129,7 @@ void fl_own_let_run(filch_graph *graph, fl_task *task)
     /* Acquire-release: if the predecessors have retired, the runner of the task sees their
      * results. */
     if (graph->kind == FILCH_GRAPH_OPEN && fl_sub_acq_rel(&task->pending, 1) == 1) {
+        fl_open_count_ready(graph);
         scheduler->task_ready(scheduler, task);
     }
 }

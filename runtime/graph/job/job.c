@@ -172,6 +172,7 @@ filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit)
     fl_store_relaxed(&job->cancelled, 0);
     fl_store_relaxed(&job->failed, 0);
     fl_store_relaxed(&job->left_out, 0);
+    fl_store_relaxed(&job->suspended, 0);
     job->note_count = 0;
     job->notes_lost = false;
     job->is_resumed = false;

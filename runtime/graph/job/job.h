@@ -90,8 +90,9 @@ struct filch_job {
     /* FL_STOP_*: why no further work starts. The first reason stays. Relaxed: a worker may see the
      * reason late. */
     _Atomic uint32_t cancelled;
-    _Atomic uint32_t failed;   /* error has the first failure; release after writing error */
-    _Atomic uint32_t left_out; /* some work was skipped because of a cancellation */
+    _Atomic uint32_t failed;    /* error has the first failure; release after writing error */
+    _Atomic uint32_t left_out;  /* some work was skipped because of a cancellation */
+    _Atomic uint32_t suspended; /* work items that wait in their functions */
     /* Host events not past at the last query; owned by the job. The scheduler uses the events from
      * the submission to the start of the job. */
     void **events;
@@ -287,6 +288,12 @@ filch_status fl_open_enter(filch_graph *graph, const fl_task_access *accesses, u
  * second function lets the task run. The caller holds graph->lock. */
 filch_status fl_open_check(const filch_graph *graph, const filch_task_desc *desc, bool *watches);
 void fl_open_added(filch_graph *graph, const filch_task_desc *desc, fl_task *task, bool watches);
+/* Tells whether a running open graph has as many live tasks as its limit allows. */
+bool fl_open_is_full(filch_graph *graph);
+/* Waits until a full graph has fewer live tasks; the lock is released meanwhile. Returns FILCH_OK;
+ * FILCH_CANCELLED (or closed), to check the state again; FILCH_OUT_OF_MEMORY; or another status:
+ * waiting on may not help. */
+filch_status fl_open_await(filch_graph *graph);
 /* Returns a zeroed task of the graph; null: no memory. The caller holds graph->lock. */
 fl_task *fl_graph_task_new(filch_graph *graph);
 /* Gives the newest task back, if never shared. The caller holds graph->lock. */

@@ -226,7 +226,8 @@ static void keep_places(fl_joining *joining)
                 slot->gate_epoch = epoch;
             }
             entry->gate = NULL;
-            ++graph->gate_count;
+            fl_open_count_ready(graph);
+            fl_store_release(&graph->gate_count, fl_load_relaxed(&graph->gate_count) + 1);
         }
     }
 }
@@ -313,6 +314,7 @@ void fl_open_added(filch_graph *graph, const filch_task_desc *desc, fl_task *tas
         fl_store_relaxed(&task->pending, 0); /* no second thread knows the task yet */
     }
     if (commutes ? left == 1 && fl_commute_locks_take(task) : left == 0) {
+        fl_open_count_ready(graph);
         core->scheduler->task_ready(core->scheduler, task);
     }
 }

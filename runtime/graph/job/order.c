@@ -291,6 +291,10 @@ void fl_order_begin(filch_job *job, const fl_queued_access *only)
         *at = use->late_next;
         use->begun = true;
         fl_task *gate = use->gate;
+        if (gate != NULL) {
+            _Atomic uint32_t *begun = &gate->graph->gates_begun;
+            fl_store_relaxed(begun, fl_load_relaxed(begun) + 1);
+        }
         /* Acquire-release, as for a task's predecessors: the last decrement sees the effects of
          * every earlier job. */
         if (gate != NULL && fl_sub_acq_rel(&gate->pending, 1) == 1) {

@@ -204,7 +204,7 @@ filch_status filch_graph_close(filch_graph *graph)
     if (wrong == NULL) {
         graph->state = FL_GRAPH_ENDED;
         job = graph->job; /* set, and constant while the bias below is held */
-        added = (int64_t)graph->task_count + graph->gate_count;
+        added = (int64_t)graph->task_count + fl_load_relaxed(&graph->gate_count);
     }
     fl_latch_unlock(&graph->lock);
     if (wrong != NULL) {
@@ -212,6 +212,7 @@ filch_status filch_graph_close(filch_graph *graph)
                             wrong);
     }
     fl_job_retired(job, FL_OPEN_BIAS - added);
+    core->scheduler->open_closed(core->scheduler);
     return FILCH_OK;
 }
 

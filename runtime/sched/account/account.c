@@ -11,6 +11,7 @@
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/jobs.h"
+#include "sched/worker/pressure.h"
 #include "sched/worker/tuning.h"
 
 static uint64_t least_of(uint64_t a, uint64_t b)
@@ -296,6 +297,7 @@ void fl_worker_flush(fl_worker *w)
         return;
     }
     fl_account_event(w, FL_EVENT_JOB_LEFT, NULL);
+    fl_pressure_left(w->sched);
     int64_t retired = w->now.retired;
     w->now.job = NULL;
     w->now.share = NULL;

@@ -9,6 +9,7 @@
 #include "sched/execute/step.h"
 #include "sched/execute/unavailable.h"
 #include "sched/worker/device.h"
+#include "sched/worker/pressure.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 #include "sched/worker/wake.h"
@@ -171,6 +172,9 @@ static void rest(fl_worker *w, const fl_goal *goal, uint64_t deadline)
         return;
     }
     set_idle(w);
+    if (FL_UNLIKELY(fl_load_relaxed(&w->sched->pressure.eased) != 0)) {
+        fl_pressure_ease(w->sched);
+    }
     fl_act act = fl_worker_step(w);
     if (act == FL_ACT_WAIT) {
         sleep_announced(w, goal, deadline);
@@ -236,10 +240,10 @@ static void advance_nested(fl_worker *w, const fl_goal *goal, uint64_t deadline)
     }
 }
 
-filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline)
+filch_status fl_drive_nested(fl_worker *w, fl_goal goal, uint64_t deadline, const char *call)
 {
     fl_nested nested;
-    filch_status status = fl_nested_open(w, &nested, goal.job);
+    filch_status status = fl_nested_open(w, &nested, goal.job, call);
     if (status != FILCH_OK) {
         return status;
     }

@@ -12,7 +12,8 @@ int fl_drive_thread(void *arg);
 void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked);
 /* Runs the simulation until the goal is met. */
 filch_status fl_drive_virtual(fl_sched *sched, fl_goal goal, uint64_t deadline);
-/* A worker waits for a job inside an item: runs further items meanwhile. */
-filch_status fl_drive_nested(fl_worker *worker, fl_goal goal, uint64_t deadline);
+/* A worker waits inside an item: runs further items meanwhile, first those of goal.job. `call` is
+ * for errors. */
+filch_status fl_drive_nested(fl_worker *worker, fl_goal goal, uint64_t deadline, const char *call);
 
 #endif

@@ -10,7 +10,9 @@
 #include "sched/execute/host_events.h"
 #include "sched/execute/job_start.h"
 #include "sched/execute/launch.h"
+#include "sched/execute/next.h"
 #include "sched/execute/pending.h"
+#include "sched/execute/pressure.h"
 #include "sched/execute/shared_queue.h"
 #include "sched/execute/step.h"
 #include "sched/model/predict.h"
@@ -22,6 +24,7 @@
 #include "sched/worker/graph_part.h"
 #include "sched/worker/jobs.h"
 #include "sched/worker/presence.h"
+#include "sched/worker/pressure.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/wake.h"
 #include <stdio.h>
@@ -76,13 +79,7 @@ static void job_done(fl_scheduler *self, filch_job *job)
 {
     fl_sched *sched = sched_of(self);
     (void)job;
-    /* Fence: orders the result before the waiter's second look. */
-    fl_fence_seq_cst();
-    if (fl_load_relaxed(&sched->waiters) != 0) {
-        fl_mutex_lock(&sched->done_lock);
-        fl_cond_broadcast(&sched->done);
-        fl_mutex_unlock(&sched->done_lock);
-    }
+    fl_sched_tell(sched);
     /* Workers waiting for the job inside a task sleep as idle workers do. */
     fl_sched_wake(sched, sched->count);
 }
@@ -180,7 +177,7 @@ static filch_status job_wait(fl_scheduler *self, filch_job *job, double seconds)
         return fl_core_fail(sched->core, FILCH_WRONG_STATE, "filch_job_wait", job->label,
                             "the job waits for the calling task's own, through a handle");
     }
-    return fl_drive_nested(w, goal, deadline_after(sched, seconds));
+    return fl_drive_nested(w, goal, deadline_after(sched, seconds), "filch_job_wait");
 }
 
 static filch_status count_wait(fl_scheduler *self, const _Atomic uint64_t *count, double seconds)
@@ -191,6 +188,41 @@ static filch_status count_wait(fl_scheduler *self, const _Atomic uint64_t *count
         return fl_goal_is_met(&goal) ? FILCH_OK : FILCH_TIMEOUT;
     }
     return fl_sched_wait(sched, goal, seconds);
+}
+
+static uint64_t open_live(fl_scheduler *self, const filch_job *job, uint64_t *others)
+{
+    const fl_sched *sched = sched_of(self);
+    const fl_worker *w = fl_sched_self(sched);
+    uint64_t live = fl_pressure_live(sched, job);
+    *others = w != NULL ? fl_pressure_others(w, job, live) : live;
+    return live;
+}
+
+static filch_status open_wait(fl_scheduler *self, const fl_open_wait *what, double seconds)
+{
+    static const filch_status ends[] = {[FL_PRESSURE_ON] = FILCH_TIMEOUT,
+                                        [FL_PRESSURE_BELOW] = FILCH_OK,
+                                        [FL_PRESSURE_STOPPED] = FILCH_CANCELLED,
+                                        [FL_PRESSURE_VAIN] = FILCH_DEADLOCK};
+    fl_sched *sched = sched_of(self);
+    fl_worker *w = fl_sched_self(sched);
+    if (w != NULL && (w->ready.in_step || fl_worker_is_deep(w))) {
+        return w->ready.in_step ? FILCH_WRONG_STATE : FILCH_DEADLOCK;
+    }
+    fl_pressure_wait wait;
+    fl_pressure_begin(&wait, sched, what, w != NULL);
+    fl_goal goal = {.job = what->job, .is_over = fl_pressure_is_over, .wait = &wait};
+    filch_status status =
+        w == NULL ? fl_sched_wait(sched, goal, seconds)
+                  : fl_drive_nested(w, goal, deadline_after(sched, seconds), what->call);
+    fl_pressure_end_wait(&wait);
+    return status == FILCH_OK ? ends[wait.end] : status;
+}
+
+static void open_closed(fl_scheduler *self)
+{
+    fl_pressure_turn(sched_of(self));
 }
 
 /* --- Beginning and end --- */
@@ -240,6 +272,9 @@ static void fill_interface(fl_sched *sched)
         .may_wait = may_wait,
         .job_wait = job_wait,
         .count_wait = count_wait,
+        .open_live = open_live,
+        .open_wait = open_wait,
+        .open_closed = open_closed,
         .job_stats = fl_account_stats,
         .job_report = fl_account_report,
         .least_ns = fl_predict_least_ns,

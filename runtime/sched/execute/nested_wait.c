@@ -8,6 +8,7 @@
 #include "sched/execute/placed.h"
 #include "sched/execute/shared_queue.h"
 #include "sched/worker/jobs.h"
+#include "sched/worker/pressure.h"
 #include "sched/worker/sched.h"
 
 /* Number of preceding jobs collected at once. */
@@ -70,13 +71,24 @@ bool fl_nested_pick_ahead(fl_worker *w, fl_item *item)
     return false;
 }
 
-filch_status fl_nested_open(fl_worker *w, fl_nested *nested, const filch_job *goal)
+/* The item's task does not count as live, nor as able to go on, while it waits. */
+static void suspend(fl_worker *w)
+{
+    filch_job *job = w->now.item.job;
+    fl_add_seq_cst(&job->suspended, 1);
+    if (job->is_open) {
+        fl_pressure_ended(w->sched, job->graph);
+    }
+}
+
+filch_status fl_nested_open(fl_worker *w, fl_nested *nested, const filch_job *goal,
+                            const char *call)
 {
     fl_core *core = w->sched->core;
     fl_frame *outer = w->now.frames;
     filch_view *views = fl_alloc(&core->memory, FL_MOST_VIEWS * sizeof *views);
     if (views == NULL) {
-        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_job_wait", NULL,
+        return fl_core_fail(core, FILCH_OUT_OF_MEMORY, call, NULL,
                             "no memory to run other tasks meanwhile");
     }
     *nested = (fl_nested){.frame = {.item = w->now.item,
@@ -90,6 +102,7 @@ filch_status fl_nested_open(fl_worker *w, fl_nested *nested, const filch_job *go
                           .begin = fl_clock_now(&core->clock),
                           .nested_ns = w->ledger.nested_ns};
     fl_stretch_restart(w, nested->begin);
+    suspend(w);
     for (uint32_t level = 0; level < FL_LEVELS; ++level) {
         /* Relaxed: only we move the bottom. */
         nested->frame.floors[level] = fl_load_relaxed(&w->queues.levels[level].bottom);
@@ -117,6 +130,8 @@ void fl_nested_close(fl_worker *w, fl_nested *nested)
     w->call.scratch_bytes = nested->scratch_bytes;
     w->call.text = nested->text;
     w->now.item = nested->frame.item;
+    /* Acquire-release: whoever sees the task's end sees that it does not wait. */
+    fl_sub_acq_rel(&w->now.item.job->suspended, 1);
     w->now.frames = nested->frame.outer;
     fl_store_release(&w->signals.nested, nested->frame.depth - 1);
     /* Nested waits inside the present wait are part of the present wait. */

@@ -29,8 +29,9 @@ typedef struct fl_nested {
 } fl_nested;
 
 /* The running item begins to wait for `goal`, or for all jobs (null): the worker may run further
- * items. fl_nested_close ends the wait. */
-filch_status fl_nested_open(fl_worker *worker, fl_nested *nested, const filch_job *goal);
+ * items. fl_nested_close ends the wait. `call` is for errors. */
+filch_status fl_nested_open(fl_worker *worker, fl_nested *nested, const filch_job *goal,
+                            const char *call);
 void fl_nested_close(fl_worker *worker, fl_nested *nested);
 
 /* Whether the worker has an item that must be run before a wait returns: an item that waits for its

@@ -22,6 +22,7 @@
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/job_part.h"
+#include "sched/worker/pressure.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
@@ -49,6 +50,14 @@ typedef struct fl_release {
     bool poisoned, is_open, is_looked_ahead;
 } fl_release;
 
+/* Counts a task of the current job that becomes ready, before another worker can end it. */
+static inline void count_ready(fl_worker *w, bool is_open)
+{
+    if (is_open) {
+        fl_count(&w->now.share->readied, 1);
+    }
+}
+
 /* Releases a commuting task. The task becomes ready when holding the commute locks, too; the locks
  * count as one predecessor. */
 static __attribute__((noinline)) void release_commuting(fl_worker *w, fl_task *task,
@@ -61,6 +70,7 @@ static __attribute__((noinline)) void release_commuting(fl_worker *w, fl_task *t
     }
     /* Acquire-release: as in release_one. */
     if (fl_sub_acq_rel(&task->pending, 1) == 2 && fl_commute_locks_take(task)) {
+        count_ready(w, how->is_open);
         make_ready(w, task);
     }
 }
@@ -89,6 +99,7 @@ static inline void release_one(fl_worker *w, fl_task *task, const fl_release *ho
     } else if (fl_sub_acq_rel(&task->pending, 1) == 1) {
         /* Acquire-release: every predecessor's writes reach the last predecessor, and through the
          * last the task. */
+        count_ready(w, is_open);
         make_ready(w, task);
     }
 }
@@ -223,14 +234,26 @@ void fl_worker_note(fl_worker *w, const fl_item *item)
 }
 
 /* Hands on the commute locks of a finished task. */
-static __attribute__((noinline)) void give_turns(fl_worker *w, fl_task *task)
+static __attribute__((noinline)) void give_turns(fl_worker *w, fl_task *task, bool is_open)
 {
     for (fl_link *link = fl_commute_locks_give(task); link != NULL;) {
         /* Read first: making the task ready gives the link away. */
         fl_link *next = link->next;
+        count_ready(w, is_open);
         make_ready(w, fl_task_of_link(link));
         link = next;
     }
+}
+
+/* Counts an ended task of an open graph, and gives its memory back. */
+static inline void count_end(fl_worker *w, fl_task *task, bool is_own)
+{
+    fl_share *share = w->now.share;
+    _Atomic uint64_t *ended = is_own ? &share->ended_own : &share->ended;
+    filch_graph *graph = task->graph;
+    fl_store_release(ended, fl_load_relaxed(ended) + 1);
+    fl_open_recycle(task);
+    fl_pressure_ended(w->sched, graph);
 }
 
 /* Ends a task already noted and counted. In line: runs for each task. */
@@ -245,13 +268,13 @@ static inline __attribute__((always_inline)) void end_task(fl_worker *w, fl_task
         fl_ahead_mark(task, failed ? FL_MARK_UNFOLLOWABLE : 0);
     }
     if (FL_UNLIKELY(!is_plain) && task->commutes) {
-        give_turns(w, task);
+        give_turns(w, task, is_open);
     }
     if (task->successor_count != 0) {
         release_successors(w, task, failed, is_open);
     }
     if (is_open) {
-        fl_open_recycle(task);
+        count_end(w, task, !is_plain && fl_task_is_own(task));
     }
     ++w->now.retired;
 }

@@ -41,6 +41,10 @@ typedef struct fl_graph_part {
     fl_launch_history history;
     /* Memory for sorting roots by core anew (sched/decide/place.c), or null. */
     struct fl_root_room *root_room;
+    /* Waits for few live tasks of an open graph (worker/pressure.h): tasks that have to end before
+     * the waits look again, 0 without waits; and the number of waits. */
+    _Atomic uint64_t pressed;
+    _Atomic uint32_t waits;
     /* Next-use oracle: the users of each tile in order (sched/model/next_use.c). Made when memory
      * first runs short. */
     _Atomic(struct fl_forecast *) forecast;

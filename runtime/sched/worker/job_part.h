@@ -127,6 +127,9 @@ typedef struct fl_share {
     uint32_t rated_at;
     _Atomic uint64_t pended;   /* tasks whose function, run here, returned FILCH_PENDING */
     _Atomic uint64_t unpended; /* pending tasks retired here, whoever ran the functions */
+    /* Open graphs: tasks that a task retired here made ready; tasks of the caller's, and of filch,
+     * retired here. Release: a task's effects, and the tasks it made ready, before its end. */
+    _Atomic uint64_t readied, ended, ended_own;
     fl_rated rated[FL_RATED];
     fl_account account;
     /* First device only: names of the codelets in every device's `rated`. */

@@ -2,6 +2,7 @@
 #include "sched/worker/presence.h"
 
 #include "sched/worker/device.h"
+#include "sched/worker/pressure.h"
 #include "sched/worker/wake.h"
 
 /* Counts a change. Under slots_lock. */
@@ -64,6 +65,7 @@ void fl_presence_cancelled(fl_scheduler *self)
         /* A cancelled task is no longer better left to a second device. */
         fl_sched_wake(sched, sched->count);
     }
+    fl_pressure_turn(sched);
 }
 
 filch_presence fl_presence_of(const fl_sched *sched, uint32_t index)

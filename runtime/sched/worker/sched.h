@@ -55,6 +55,13 @@ static inline bool fl_rules_place(const fl_rules *rules)
     return rules->with.place != NULL;
 }
 
+/* Waits for few live tasks of open graphs (worker/pressure.h). */
+typedef struct fl_pressure {
+    _Alignas(64) _Atomic uint64_t turn; /* changes after which waits look again */
+    _Atomic uint32_t nested;            /* waits inside tasks */
+    _Atomic uint32_t eased;             /* a thread sleeps until many tasks have ended */
+} fl_pressure;
+
 /* Jobs that wait for the host's events, broadcasts under way, and the worker that polls both
  * (execute/host_events.h). */
 typedef struct fl_event_polling {
@@ -136,6 +143,7 @@ struct fl_sched {
     _Atomic uint64_t roster;
     _Atomic uint32_t dividing; /* open divisions; relaxed: a guess */
     fl_pendings pendings;
+    fl_pressure pressure;
 
     fl_event_polling polling;
 
@@ -174,14 +182,21 @@ static inline fl_worker *fl_sched_self(const fl_sched *sched)
     return fl_tss_get(sched->core->worker);
 }
 
-/* Goal of a wait: one job, or all jobs. */
+/* Goal of a wait: one job, all jobs, or what a function says. */
 typedef struct fl_goal {
-    const filch_job *job; /* null: until *running is 0 */
+    const filch_job *job; /* null: until *running is 0, or the function says so */
     const _Atomic uint64_t *running;
+    /* Not null: the wait ends when the function returns true; the job is helped on. Called by the
+     * waiting thread, maybe under done_lock. */
+    bool (*is_over)(void *wait);
+    void *wait;
 } fl_goal;
 
 static inline bool fl_goal_is_met(const fl_goal *goal)
 {
+    if (goal->is_over != NULL) {
+        return goal->is_over(goal->wait);
+    }
     /* Acquire: the jobs' writes are visible with the end. */
     return goal->job != NULL ? fl_load_acquire(&goal->job->result) != (int32_t)FILCH_NOT_READY
                              : fl_load_acquire(goal->running) == 0;

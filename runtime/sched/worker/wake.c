@@ -138,3 +138,14 @@ bool fl_sched_wake_worker(fl_sched *sched, uint32_t index)
     notify(sched, index);
     return true;
 }
+
+void fl_sched_tell(fl_sched *sched)
+{
+    /* Fence: orders the result before the waiter's second look. */
+    fl_fence_seq_cst();
+    if (fl_load_relaxed(&sched->waiters) != 0) {
+        fl_mutex_lock(&sched->done_lock);
+        fl_cond_broadcast(&sched->done);
+        fl_mutex_unlock(&sched->done_lock);
+    }
+}

@@ -13,5 +13,7 @@ void fl_sched_wake(fl_sched *sched, uint32_t count);
 /* Wakes one worker if it sleeps; false if it does not sleep. Makes a full fence before. Any
  * thread. */
 bool fl_sched_wake_worker(fl_sched *sched, uint32_t index);
+/* Lets threads of the host that wait look again. Makes a full fence before. Any thread. */
+void fl_sched_tell(fl_sched *sched);
 
 #endif
