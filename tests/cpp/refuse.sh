@@ -105,6 +105,9 @@ refuse 'g.add(rt.kernel<kernel>("k"), filch::write(x));' 'no matching'
 refuse 'g.add(rt.kernel<kernel>("k"), "two", filch::write(x));' 'no matching'
 refuse 'g.add(rt.kernel<kernel>("k"), 2.0, filch::read(x));' \
     'what a task only reads is a parameter view<const T>'
+accept 'x.reduction(rt.builtin("zero"), rt.builtin("plus"));'
+refuse 'x.reduction([](view<double>) {}, [](view<double>, view<const double>) {});' \
+    'a reduction takes kernels or codelets'
 refuse 'filch::graph copy = g;' 'delete'
 refuse 'std::vector<std::string> v; filch::buffer b(v);' 'filch copies elements byte by byte'
 echo "refuse: $count programs, by ${#compilers[@]} compilers"

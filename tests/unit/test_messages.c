@@ -209,7 +209,8 @@ static void a_size_is_told_with_the_least_one(void **state)
     assert_status(filch_graph_create(runtime, &newer.desc, &graph), FILCH_INVALID_ARGUMENT);
     assert_says(FILCH_INVALID_ARGUMENT, "", "size is not set");
     newer.desc.size = 8;
-    snprintf(wanted, sizeof wanted, "size is 8, the least accepted is %zu", sizeof newer.desc);
+    snprintf(wanted, sizeof wanted, "size is 8, the least accepted is %zu",
+             offsetof(filch_graph_desc, max_live));
     assert_status(filch_graph_create(runtime, &newer.desc, &graph), FILCH_INVALID_ARGUMENT);
     assert_says(FILCH_INVALID_ARGUMENT, "", wanted);
     newer.desc.size = sizeof newer;

@@ -262,6 +262,13 @@ struct data_end {
 namespace detail
 {
 
+/** Whether a type has handle(), as filch::kernel and filch::codelet. */
+template <class T, class = void> struct has_handle : std::false_type {
+};
+template <class T>
+struct has_handle<T, std::void_t<decltype(std::declval<const T &>().handle())>> : std::true_type {
+};
+
 struct hold_end {
     std::shared_ptr<runtime_state> runtime;
     void operator()(filch_hold *held) const noexcept
@@ -496,6 +503,8 @@ class data
     template <class Init, class Combine>
     void reduction(const Init &init, const Combine &combine) const
     {
+        static_assert(detail::has_handle<Init>::value && detail::has_handle<Combine>::value,
+                      "a reduction takes kernels or codelets");
         const char *call = "filch_data_reduction";
         filch_runtime *runtime = live(call);
         detail::check(runtime,

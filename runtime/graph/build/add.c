@@ -316,7 +316,9 @@ static filch_status check_state(const filch_graph *graph, const filch_task_desc 
 {
     const char *wrong = NULL;
     if (graph->kind == FILCH_GRAPH_CLOSED) {
-        wrong = graph->state != FL_GRAPH_BUILDING ? "the graph is sealed" : NULL;
+        wrong = graph->state != FL_GRAPH_BUILDING
+                    ? "the graph is sealed, at the latest by its first run"
+                    : NULL;
     } else if (graph->state == FL_GRAPH_BUILDING) {
         wrong = "the open graph must be submitted before tasks are added";
     } else if (graph->state == FL_GRAPH_ENDED) {

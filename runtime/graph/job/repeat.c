@@ -299,7 +299,8 @@ static filch_status check(const filch_graph *graph, const filch_repeat_desc *des
                         : (desc->value == NULL) != (desc->value_bytes == 0)
                             ? "value and value_bytes contradict each other"
                         : desc->value_bytes > FILCH_REPEAT_VALUE_BYTES
-                            ? "value_bytes is over FILCH_REPEAT_VALUE_BYTES"
+                            ? "value_bytes is over FILCH_REPEAT_VALUE_BYTES, 256: let a task make "
+                              "one number of many"
                             : NULL;
     return wrong == NULL ? FILCH_OK : refuse(graph, FILCH_INVALID_ARGUMENT, wrong);
 }
