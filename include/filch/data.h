@@ -95,9 +95,9 @@ typedef enum filch_access_mode {
      * Adds to the tile; filch_data_reduction() defines the addition. Tasks reducing to a tile
      * between two other accesses to the tile run in any order, concurrently on different devices.
      * Every device adds to a partial result of its own, which begins as the neutral element; on a
-     * single device the tasks run one at a time. filch combines the partial results into the tile
-     * before the next other access to the tile, or before the end of the job. The assignment of
-     * tasks to partial results, and the order of combining, differ from run to run: where the
+     * single device the tasks run one at a time. filch adds the partial results to what the tile
+     * had, before the next other access to the tile, or before the end of the job. The assignment
+     * of tasks to partial results, and the order of combining, differ from run to run: where the
      * addition rounds, the result differs, too. Tasks of graphs only.
      */
     FILCH_REDUCE = 11
