@@ -66,6 +66,8 @@ module filch
     procedure :: edge => graph_edge
     procedure :: run => graph_run
     procedure :: submit => graph_submit
+    procedure :: repeat => graph_repeat
+    procedure :: write_dot => graph_write_dot
     procedure :: wait_below => graph_wait_below
     procedure :: close => graph_close
     procedure :: destroy => graph_destroy
@@ -554,6 +556,25 @@ contains
     type(filch_failure_t), intent(out), optional :: error
     job%runtime = this%runtime
     call settle(filch_graph_submit(this%handle, job=job%handle), this%runtime, error)
+  end subroutine
+
+  ! Runs a closed graph again and again, as one job, until the predicate or a task says stop. To be
+  ! followed by job%wait() and job%release().
+  subroutine graph_repeat(this, until, job, error)
+    class(filch_graph_t), intent(in) :: this
+    type(filch_repeat_desc), intent(in) :: until
+    type(filch_job_t), intent(inout) :: job
+    type(filch_failure_t), intent(out), optional :: error
+    job%runtime = this%runtime
+    call settle(filch_graph_repeat(this%handle, until, job=job%handle), this%runtime, error)
+  end subroutine
+
+  ! Writes a closed graph to a file in the language of Graphviz.
+  subroutine graph_write_dot(this, path, error)
+    class(filch_graph_t), intent(in) :: this
+    character(*), intent(in) :: path
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_graph_write_dot(this%handle, path//c_null_char), this%runtime, error)
   end subroutine
 
   ! Waits until fewer than count tasks of an open graph are live, or so many seconds; FILCH_TIMEOUT.

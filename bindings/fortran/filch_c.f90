@@ -1299,6 +1299,12 @@ module filch_c
       type(c_ptr), value :: graph
       integer(c_int) :: answer
     end function
+    function filch_graph_write_dot(graph, path) bind(c) result(answer)
+      import
+      type(c_ptr), value :: graph
+      character(kind=c_char), intent(in), optional :: path(*)
+      integer(c_int) :: answer
+    end function
     function filch_graph_submit(graph, submit, job) bind(c) result(answer)
       import
       type(c_ptr), value :: graph

@@ -334,6 +334,28 @@ FILCH_API filch_status filch_graph_unpartition(filch_graph *graph, filch_data *p
 FILCH_API filch_status filch_graph_seal(filch_graph *graph);
 
 /**
+ * Writes a closed graph as a text in DOT, the language of Graphviz: a node a task, coloured by its
+ * codelet, with its accesses as the tip, and an arrow from each task to those that wait for it.
+ * Tasks that filch added are ellipses: gates, and tasks of reductions. The call seals the graph if
+ * the caller did not. The graph may be running.
+ *
+ * `dot -Tsvg graph.dot -o graph.svg` draws a graph of up to a few thousand tasks. Edges that follow
+ * from other edges are written, too; `tred` of Graphviz leaves them out.
+ *
+ * The file comes and is replaced as that of filch_trace_write().
+ *
+ * @param graph a closed graph.
+ * @param path  the file, in a folder where the caller may make files.
+ * @return FILCH_OK; FILCH_IO (@p path is refused, as told for filch_trace_write(), or could not be
+ *         written: the error names the path, and has errno in native_code); FILCH_WRONG_STATE (an
+ *         open graph); FILCH_INVALID_ARGUMENT (null @p path); FILCH_CYCLE and FILCH_OUT_OF_MEMORY
+ *         as for filch_graph_seal(); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Blocking: writes a file. Since 0.1.
+ */
+FILCH_API filch_status filch_graph_write_dot(filch_graph *graph, const char *path);
+
+/**
  * Starts a graph: a closed graph any number of times, with a single job at a time; an open graph
  * once.
  *

@@ -76,9 +76,8 @@ uint32_t fl_trace_walk_task(const fl_trace_walk *walk, uint32_t task)
     return slot->members.orders[(task - 1) % FL_TRACE_NAMED];
 }
 
-/* Returns the bytes of the UTF-8 character beginning at `at`; 0: not a valid character. The Unicode
- * Standard, table 3-7. */
-static size_t character_bytes(const unsigned char *at)
+/* The Unicode Standard, table 3-7. */
+size_t fl_character_bytes(const unsigned char *at)
 {
     size_t bytes = at[0] < 0x80                     ? 1
                    : at[0] >= 0xc2 && at[0] <= 0xdf ? 2
@@ -102,7 +101,7 @@ void fl_trace_put_text(FILE *file, const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
     while (*at != '\0') {
-        size_t bytes = character_bytes(at);
+        size_t bytes = fl_character_bytes(at);
         if (bytes == 0) {
             fputs("\\ufffd", file); /* U+FFFD, the replacement character */
         } else if (*at == '"' || *at == '\\') {

@@ -126,6 +126,8 @@ typedef struct fl_trace_lane {
     const fl_trace_ring *copies[FL_TRACE_COPY_RINGS]; /* null: no copies recorded */
 } fl_trace_lane;
 
+/* Returns the bytes of the UTF-8 character beginning at `at`; 0: not a valid character. */
+size_t fl_character_bytes(const unsigned char *at);
 /* Writes text as the inside of a JSON string, also within an HTML page. A byte that is not UTF-8,
  * e.g. of a name cut within a character, becomes U+FFFD. */
 void fl_trace_put_text(FILE *file, const char *text);

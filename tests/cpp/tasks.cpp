@@ -246,6 +246,7 @@ void test_options(filch::runtime &runtime)
     filch_task last = g.add("none", [] {});
     g.edge(first, last);
     g.seal();
+    thrown_by(FILCH_IO, [&] { g.write_dot("/"); });
     g.run();
     CHECK(items == 1000 && values[0] == -1 && values[500] == -1 && values[999] == 2);
     thrown_by(FILCH_WRONG_STATE, [&] { g.add("late", [] {}); });

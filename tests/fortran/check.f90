@@ -88,6 +88,15 @@ contains
     code = merge(0_c_int, 1_c_int, task%view_count == 0)
   end function
 
+  integer(c_int) function is_large(run, value, user) bind(c) result(answer)
+    integer(c_int64_t), value :: run
+    type(c_ptr), value :: value, user
+    real(dp), pointer :: x
+    call c_f_pointer(value, x)
+    answer = merge(FILCH_REPEAT_STOP, FILCH_REPEAT_AGAIN, x >= 5 .and. run == 5)
+    if (c_associated(user)) answer = 9
+  end function
+
   real(c_double) function work(task) bind(c) result(units)
     type(filch_call), intent(in) :: task
     units = real(task%view_count, dp)
@@ -125,6 +134,8 @@ program check
   call test_items()
   call test_failures()
   call test_jobs()
+  call test_repeat()
+  call test_dot()
   call runtime%destroy(error)
   call require(error%status == FILCH_OK, 'destroy')
   call runtime%drain(error=error)
@@ -361,6 +372,47 @@ contains
     call job%wait(error=error)
     call expect(error, FILCH_TASK_FAILED, 'this is the reason')
     call job%release()
+    call graph%destroy()
+  end subroutine
+
+  subroutine test_repeat()
+    type(filch_codelet_t) :: code
+    type(filch_data_t) :: data
+    type(filch_graph_t) :: graph
+    type(filch_job_t) :: job
+    type(filch_repeat_desc) :: until
+    real(dp), target :: x(1)
+    x = 0
+    call code%create(runtime, 'one_more', one_more)
+    call data%create(runtime, filch_array(x))
+    call graph%create(runtime)
+    call graph%add(code, [filch_rw(data, 1)])
+    until%predicate = c_funloc(is_large)
+    until%value = c_loc(x)
+    until%value_bytes = int(c_sizeof(x), c_int32_t)
+    call graph%repeat(until, job)
+    call job%wait()
+    call job%release()
+    call require(x(1) == 5, 'five runs')
+    until%lag = 2
+    call graph%repeat(until, job, error)
+    call expect(error, FILCH_INVALID_ARGUMENT, 'lag is over 1')
+    call graph%destroy()
+    call data%destroy()
+  end subroutine
+
+  subroutine test_dot()
+    type(filch_graph_t) :: graph
+    character(len=20) :: line
+    integer :: unit
+    call graph%create(runtime)
+    call graph%write_dot('check-graph.dot')
+    open (newunit=unit, file='check-graph.dot', status='old')
+    read (unit, '(a)') line
+    close (unit, status='delete')
+    call require(line(1:8) == 'digraph ', 'a graph for Graphviz')
+    call graph%write_dot('nowhere/graph.dot', error)
+    call expect(error, FILCH_IO, 'nowhere/graph.dot')
     call graph%destroy()
   end subroutine
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks, batches and kernels: what functions get, and what failures become."""
 import ctypes
+import pathlib
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -131,6 +133,19 @@ class Tasks(check.Case):
         job.wait()
         self.assertEqual(x.tolist(), [1] * 8)
         self.assertEqual(job.status, filch.Status.OK)
+
+    def test_dot(self):
+        x = np.zeros(4)
+        graph = self.runtime.graph(label="picture")
+        graph.add(lambda a: None, filch.read(self.runtime.data(x)))
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "graph.dot")
+            graph.write_dot(path)
+            text = path.read_text()
+            with self.refuses("IO"):
+                graph.write_dot(folder)
+        self.assertTrue(text.startswith('digraph "picture" {'))
+        self.assertIn("reads handle 0(0, 0)", text)
 
     def test_limit(self):
         ended = []

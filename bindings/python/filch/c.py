@@ -1405,6 +1405,10 @@ FUNCTIONS = {
     "filch_graph_seal": (_c.c_int, [
         _c.c_void_p,
     ]),
+    "filch_graph_write_dot": (_c.c_int, [
+        _c.c_void_p,
+        _c.c_char_p,
+    ]),
     "filch_graph_submit": (_c.c_int, [
         _c.c_void_p,
         _c.POINTER(filch_submit_desc),

@@ -2,6 +2,7 @@
 """Graphs of tasks."""
 import ctypes
 import operator
+import os
 
 from . import c
 from .call import Arguments, Call, Failures, Run
@@ -219,6 +220,10 @@ class Graph:
             return False
         self._state.runtime.raise_for(status)
         return True
+
+    def write_dot(self, path):
+        """Writes a closed graph to a file in the language of Graphviz."""
+        self._state.check(lib.filch_graph_write_dot, self._state.handle, os.fsencode(path))
 
     def close(self):
         """No more tasks follow in an open graph."""

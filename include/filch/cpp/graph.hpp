@@ -272,6 +272,18 @@ class [[nodiscard]] graph
     }
 
     /**
+     * Writes a closed graph in the language of Graphviz, filch_graph_write_dot().
+     *
+     * @param path the file.
+     * @throw error as filch_graph_write_dot().
+     */
+    void write_dot(const std::string &path) const
+    {
+        const char *call = "filch_graph_write_dot";
+        check(filch_graph_write_dot(live(call), path.c_str()), call);
+    }
+
+    /**
      * Runs a closed graph to its end. The call makes no allocation of the C++ interface.
      *
      * @param submit submission parameters.
