@@ -214,8 +214,12 @@ filch_status fl_description_check(const filch_graph *graph, const filch_task_des
                                    ? ", which has a host function alone"
                                    : "");
     }
-    const char *wrong = codelet->arg_size != 0 && desc->args == NULL ? "arguments are missing"
-                        : codelet->arg_size == 0 && desc->args != NULL
+    if (FL_UNLIKELY(codelet->arg_size != 0 && desc->args == NULL)) {
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
+                               "arguments are missing: codelet '%s' takes %u bytes", codelet->name,
+                               (unsigned)codelet->arg_size);
+    }
+    const char *wrong = codelet->arg_size == 0 && desc->args != NULL
                             ? "the codelet's arg_size is 0, but there are arguments"
                         : desc->reserved != 0 ? "reserved is not 0"
                         : desc->items == 0
