@@ -246,18 +246,26 @@ static void random_graphs_give_what_one_after_the_other_gives(void **state)
     }
 }
 
-/* Each adds to one tile of an unmanaged handle, which goes home once. */
+/* Each adds to one tile of an unmanaged handle, maybe behind or in front of a task that writes the
+ * tile alone. The tile goes home once. */
 static void the_last_of_a_group_sends_the_tile_home(void **state)
 {
     static const filch_access_mode modes[] = {FILCH_COMMUTE, FILCH_REDUCE};
     (void)state;
-    for (int m = 0; m < 2; m++) {
+    for (int m = 0; m < 8; m++) {
         filch_graph *graph = NULL;
-        const step s = {.from = 0, .to = 1, .mode = modes[m], .factor = 3};
+        const bool is_behind = (m & 2) != 0, is_before = (m & 4) != 0;
+        const uint32_t tasks = 20u + is_behind + is_before;
+        const step s = {.from = 0, .to = 1, .mode = modes[m % 2], .factor = 3};
+        const step alone = {.from = 0, .to = 1, .mode = FILCH_READWRITE, .factor = 5};
         start("cuda:0,cuda:1", "{\"devices\": [{\"count\": 2}]}", 0);
         assert_ok(filch_graph_create(runtime, NULL, &graph));
+        if (is_behind)
+            add_step(graph, &alone);
         for (int i = 0; i < 20; i++)
             add_step(graph, &s);
+        if (is_before)
+            add_step(graph, &alone);
         for (int run = 0; run < RUNS; run++) {
             filch_job *job = submit(graph);
             filch_job_info info = {.size = sizeof info};
@@ -265,11 +273,15 @@ static void the_last_of_a_group_sends_the_tile_home(void **state)
             assert_int_equal(filch_job_wait(job, SOON), FILCH_OK);
             assert_ok(filch_job_stats(job, &info, stats, 2));
             assert_int_equal(stats[0].bytes_out + stats[1].bytes_out, TILE * sizeof(uint64_t));
-            assert_int_equal(info.total, 20);
-            assert_int_equal(info.done, 20);
+            assert_int_equal(info.total, tasks);
+            assert_int_equal(info.done, tasks);
             assert_ok(filch_job_release(job));
+            if (is_behind)
+                play_step(&alone);
             for (int i = 0; i < 20; i++)
                 play_step(&s);
+            if (is_before)
+                play_step(&alone);
             check_bytes(0);
         }
         assert_ok(filch_graph_destroy(graph));

@@ -71,7 +71,9 @@ void fl_final_mark(filch_graph *graph)
         for (uint32_t tile = 0; tile < slot->tile_count; ++tile) {
             fl_task *writer = slot->tiles[tile].writer;
             expect_writers(slot, tile);
-            for (uint32_t a = 0; writer != NULL && a < writer->access_count; ++a) {
+            /* Tasks that commute write the tile later. */
+            bool is_last = fl_tile_group(&slot->tiles[tile]) != FL_GROUP_COMMUTES;
+            for (uint32_t a = 0; is_last && writer != NULL && a < writer->access_count; ++a) {
                 fl_task_access *access = &writer->accesses[a];
                 if (access->mode != FILCH_SCRATCH && access->slot == i &&
                     fl_task_names(writer, a, tile)) {
@@ -79,7 +81,7 @@ void fl_final_mark(filch_graph *graph)
                 }
             }
             if (FL_UNLIKELY(slot->last_writers != NULL)) {
-                slot->last_writers[tile] = writer != NULL ? writer->order : UINT32_MAX;
+                slot->last_writers[tile] = is_last && writer != NULL ? writer->order : UINT32_MAX;
             }
         }
     }

@@ -309,6 +309,21 @@ filch_status fl_groups_end(filch_graph *graph)
     return FILCH_OK;
 }
 
+/* Tells whether the tasks that commute on a tile are the last to write the tile. */
+static bool commutes_last(const filch_graph *graph, size_t slot, uint32_t tile)
+{
+    const fl_tile_state *state = &graph->slots[slot]->tiles[tile];
+    const fl_task *writer = state->writer;
+    bool writes = false;
+    /* A group that has ended has left a gate, or its only member, as the writer. */
+    for (uint32_t a = 0; writer != NULL && a < writer->access_count && !writes; ++a) {
+        uint32_t mode = writer->accesses[a].mode;
+        writes = (mode == FILCH_WRITE || mode == FILCH_READWRITE) &&
+                 writer->accesses[a].slot == slot && fl_task_names(writer, a, tile);
+    }
+    return !writes || fl_tile_group(state) == FL_GROUP_COMMUTES;
+}
+
 void fl_groups_seal(filch_graph *graph)
 {
     for (size_t s = 0; graph->has_groups && s < graph->slot_count; ++s) {
@@ -316,7 +331,7 @@ void fl_groups_seal(filch_graph *graph)
         for (uint32_t tile = 0; tile < slot->tile_count; ++tile) {
             const fl_tile_extra *extra = slot->tiles[tile].extra;
             if (extra != NULL && extra->turn != NULL) {
-                extra->turn->is_final = true;
+                extra->turn->is_final = commutes_last(graph, s, tile);
             }
         }
     }
