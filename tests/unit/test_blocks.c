@@ -443,6 +443,36 @@ static void memory_may_end_anywhere(void **state)
     }
 }
 
+/* Sealing notes the last writer of each tile where blocks are written. It may run out of memory at
+ * each allocation, and is tried again. */
+static void last_writers_are_noted_wherever_memory_ends(void **state)
+{
+    (void)state;
+    bool is_over = false;
+    for (int64_t n = 1; !is_over; ++n) {
+        start("host:1");
+        filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+        add_one(graph, fills, (filch_access)FILCH_BLOCK(vector, 1, 0, 4, 1, FILCH_WRITE));
+        add_one(graph, fills, (filch_access)FILCH_W(vector, 2, 0));
+        fixture_memory_fail_after(&memory, n);
+        filch_status status = filch_graph_seal(graph);
+        is_over = status == FILCH_OK;
+        assert_status(status, is_over ? FILCH_OK : FILCH_OUT_OF_MEMORY);
+        fixture_memory_fail_after(&memory, 0);
+        assert_ok(filch_graph_seal(graph));
+        const uint32_t *last = fl_graph_last_writers(graph, 0);
+        assert_non_null(last);
+        for (uint32_t tile = 0; tile < TILES; ++tile) {
+            bool is_written = tile >= 1 && tile < 5;
+            assert_int_equal(last[tile], tile == 2 ? 1 : is_written ? 0 : UINT32_MAX);
+        }
+        assert_ok(fixture_run(graph));
+        assert_ok(filch_graph_destroy(graph));
+        stop();
+        assert_true(n > 1 || !is_over);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -457,6 +487,7 @@ int main(void)
         cmocka_unit_test(unwritten_tiles_are_named),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(memory_may_end_anywhere),
+        cmocka_unit_test(last_writers_are_noted_wherever_memory_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
