@@ -13,6 +13,7 @@
 #include "report/show.h"
 #include "support/fail.h"
 #include "support/file_out.h"
+#include "support/stats.h"
 #include "support/table.h"
 #include "support/timing.h"
 
@@ -29,7 +30,8 @@
 /* Shorter runs tell too little of a device. */
 #define PART_LEAST_S 0.25
 #define TILES_MAX 24
-#define TILES_FINAL 3
+#define TILES_FINAL 4
+#define FINAL_RUNS 5
 
 typedef struct run {
     const bench_options *options;
@@ -84,17 +86,19 @@ static void print_choice(const run *r, size_t choice, size_t ways)
 }
 
 /* Up to so many runs: none after one that takes longer than `hopeless`. */
-static filch_status fastest(run *r, size_t choice, size_t ways, size_t times, double hopeless,
-                            double *best, filch_error *error)
+static filch_status time_choice(run *r, size_t choice, size_t ways, size_t times, double hopeless,
+                                bench_stats *stats, filch_error *error)
 {
+    double seconds[FINAL_RUNS], least = INFINITY;
     choice_set(r, choice, ways);
     filch_status status = bench_session_rebuild(&r->session, error);
-    for (size_t k = 0; k < times && (k == 0 || *best <= hopeless) && status == FILCH_OK; k++) {
-        double seconds = 0;
-        status = bench_session_run(&r->session, &seconds, error);
-        if (status == FILCH_OK && seconds < *best)
-            *best = seconds;
+    size_t count = 0;
+    while (count < times && (count == 0 || least <= hopeless) && status == FILCH_OK) {
+        status = bench_session_run(&r->session, &seconds[count], error);
+        least = fmin(least, seconds[count++]);
     }
+    if (status == FILCH_OK && !bench_stats_of(seconds, count, stats))
+        status = bench_fail(error, FILCH_OUT_OF_MEMORY, "tile", 0, "no memory");
     return status;
 }
 
@@ -104,8 +108,9 @@ static double hopeless_beside(double least)
     return 1.5 * least + 0.25;
 }
 
-/* Every candidate is run twice, the best few three times more; the fastest run decides, since what
- * disturbs a run only ever slows it. */
+/* Every candidate is run twice, and the faster run tells whether it is among the best few: what
+ * disturbs a run only ever slows it. Those run five times more. Their median decides: schedules of
+ * one graph differ from run to run, and some tiles have more bad ones than others. */
 static filch_status choose_tile(run *r, filch_error *error)
 {
     size_t choices[TILES_MAX];
@@ -115,18 +120,21 @@ static filch_status choose_tile(run *r, filch_error *error)
         return FILCH_OK;
     filch_status status = FILCH_OK;
     double least = INFINITY;
+    bench_stats stats = {.count = 0};
     bench_progress progress;
     bench_progress_start(&progress, stderr, "tiles", count + TILES_FINAL);
     for (size_t k = 0; k < count && status == FILCH_OK; k++) {
-        best[k] = INFINITY;
-        status = fastest(r, choices[k], ways, 2, hopeless_beside(least), &best[k], error);
+        status = time_choice(r, choices[k], ways, 2, hopeless_beside(least), &stats, error);
+        best[k] = stats.min;
         least = fmin(least, best[k]);
         bench_progress_step(&progress);
     }
     bench_order_by(choices, best, count);
     for (size_t k = 0; k < count && k < TILES_FINAL && status == FILCH_OK; k++) {
-        if (best[k] <= hopeless_beside(least))
-            status = fastest(r, choices[k], ways, 3, INFINITY, &best[k], error);
+        if (best[k] <= hopeless_beside(least)) {
+            status = time_choice(r, choices[k], ways, FINAL_RUNS, INFINITY, &stats, error);
+            best[k] = stats.median;
+        }
         bench_progress_step(&progress);
     }
     bench_progress_end(&progress);

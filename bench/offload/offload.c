@@ -226,7 +226,7 @@ double bench_offload_vendor_s(const bench_offload *o)
 
 size_t bench_offload_tiles(size_t n, size_t *tiles, size_t capacity)
 {
-    static const size_t candidates[] = {256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096};
+    static const size_t candidates[] = {256, 384, 512, 768, 1024, 1280, 1536, 2048, 3072, 4096};
     size_t count = 0;
     for (size_t k = 0; k < sizeof candidates / sizeof *candidates && count < capacity; k++)
         if (candidates[k] * 2 <= n && candidates[k] * SIDE_TILES_MOST >= n)
