@@ -11,7 +11,9 @@
  * victim. */
 #define MOST_BYTES ((size_t)128 << 20)
 #define PART_OF_BUDGET 16u
-/* Maximum distance, in work items, to the use of every coalesced tile. */
+/* Maximum distance, in work items, to the use of every coalesced tile: the second under pressure,
+ * with several GPUs, and where the tile's own columns reach WIDE_LEAST. A neighbour delays the copies
+ * behind it, and longer columns add little to their rate. */
 #define SOON 64u
 #define SOON_LEAST 16u
 /* Alignment of tiles in a block, equal to the alignment of blocks: kernels may rely on aligned
@@ -109,9 +111,10 @@ static bool grow(const fl_choice *c, fl_coalesced *run, uint32_t tile)
         column_bytes(c->data, upper) % ALIGNMENT != 0 || !may_come(c, tile)) {
         return false;
     }
-    bool is_read;
+    bool is_read, is_sparing_now = is_sparing(c->places, c->admission) ||
+                                   column_bytes(c->data, tile) >= WIDE_LEAST;
     uint64_t next = foresight->next_use(foresight->user, c->data, tile, c->device->place, &is_read);
-    if (!is_read || next > (is_sparing(c->places, c->admission) ? SOON_LEAST : SOON)) {
+    if (!is_read || next > (is_sparing_now ? SOON_LEAST : SOON)) {
         return false;
     }
     *run = grown;
