@@ -12,8 +12,8 @@
 #define MOST_BYTES ((size_t)128 << 20)
 #define PART_OF_BUDGET 16u
 /* Maximum distance, in work items, to the use of every coalesced tile: the second under pressure,
- * with several GPUs, and where the tile's own columns reach WIDE_LEAST. A neighbour delays the copies
- * behind it, and longer columns add little to their rate. */
+ * with several GPUs, and where the tile's own columns reach WIDE_LEAST. A neighbour delays the
+ * copies behind it, and longer columns add little to their rate. */
 #define SOON 64u
 #define SOON_LEAST 16u
 /* Alignment of tiles in a block, equal to the alignment of blocks: kernels may rely on aligned
