@@ -8,6 +8,7 @@
 
 #include "device/score.h"
 #include "memory/host/multicast.h"
+#include "observe/nvtx.h"
 #include "sched/drive/driver.h"
 #include "sched/drive/scheduler.h"
 #include "sched/execute/pending.h"
@@ -205,6 +206,7 @@ static filch_status build(filch_runtime *rt, const filch_runtime_desc *config, f
     }
     core->store = &rt->store;
     core->jobs = &rt->jobs;
+    core->nvtx = fl_nvtx_attach(&core->log);
     status = fl_pool_open(&rt->pool, spec, &how);
     if (status != FILCH_OK) {
         if (error != NULL && config->devices == NULL && spec[0] != '\0' &&

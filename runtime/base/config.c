@@ -354,6 +354,13 @@ bool fl_environment_quote(const char *name, char *text, size_t size)
     return true;
 }
 
+const char *fl_environment_value(const char *name)
+{
+    const char *value = secure_getenv(name);
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
 void fl_settings_defaults(fl_settings *settings)
 {
     memset(settings, 0, sizeof *settings);

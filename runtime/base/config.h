@@ -90,6 +90,9 @@ filch_status fl_settings_read(fl_settings *settings, const fl_log *log, filch_er
  * characters and cuts the text to size. Returns false when the variable is not set or privileges
  * are raised. */
 bool fl_environment_quote(const char *name, char *text, size_t size);
+/* Returns the value of a variable not owned by filch; null when the variable is not set or empty,
+ * or privileges are raised. */
+const char *fl_environment_value(const char *name);
 /* Fills in the built-in defaults; ignores the environment. */
 void fl_settings_defaults(fl_settings *settings);
 /* Sets the setting called name from text; empty text means the default. Uses no environment and no

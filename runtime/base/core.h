@@ -58,8 +58,9 @@ struct fl_core {
     struct fl_jobs *jobs;
     struct fl_places *places;
     struct fl_modules *modules;
-    bool keeps_holders; /* handles note the core that used a tile last; constant */
-    fl_tss worker;      /* the calling thread's worker, or null */
+    const struct fl_nvtx *nvtx; /* ranges of an attached profiler (observe/nvtx.h), or null */
+    bool keeps_holders;         /* handles note the core that used a tile last; constant */
+    fl_tss worker;              /* the calling thread's worker, or null */
 };
 
 /* Initialises core. memory must stay usable until fl_core_fini returns. A failure leaves no

@@ -299,6 +299,7 @@ static void unblock(filch_job *job)
 void fl_job_submit(filch_job *job)
 {
     fl_core *core = job->object.core;
+    fl_job_begin_range(job);
     /* Relaxed: only threads waiting for the job anyway compare the count with zero. */
     fl_add_relaxed(&core->jobs->running, 1);
     if (job->event_count != 0) {
@@ -526,6 +527,7 @@ static void complete(filch_job *job)
                           : is_whole || is_finished          ? FILCH_OK
                                                              : FILCH_CANCELLED;
     job->finished = fl_clock_now(&core->clock);
+    fl_job_end_range(job);
     if (job->broadcast == NULL) {
         core->scheduler->job_retire(core->scheduler, job);
     }

@@ -81,6 +81,7 @@ struct filch_job {
     _Atomic uint64_t started;   /* start time, ns; 0 before the start; relaxed: a statistic */
     bool has_begun;             /* the job is or was started; set before the scheduler has it */
     uint64_t finished;          /* end time, ns; written before result */
+    uint64_t range;             /* number of the profiler's range, while a profiler is attached */
     _Atomic uint64_t total;     /* number of tasks (without filch's own), or of items */
     _Atomic uint64_t runs;      /* number of runs that have ended, of a repetition */
     _Atomic uint64_t run_once; /* number of tasks with a codelet that allows running a task twice */

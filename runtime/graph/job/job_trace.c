@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/job/job_trace.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "graph/build/structure_note.h"
 #include "graph/job/batch.h"
 #include "graph/job/job_figures.h"
 #include "memory/tiles/tiles.h"
+#include "observe/nvtx.h"
 
 fl_job_trace *fl_job_trace_new(fl_core *core, uint64_t capacity)
 {
@@ -280,6 +283,14 @@ static uint32_t count_skipped(const fl_job_trace *logbook, const filch_job *job)
     return info.skipped < UINT32_MAX ? (uint32_t)info.skipped : UINT32_MAX;
 }
 
+/* Returns the codelet's name for a batch, else the kind of job. */
+static const char *name_of(const filch_job *job)
+{
+    return job->batch != NULL       ? fl_batch_codelet(job->batch)->name
+           : job->broadcast != NULL ? "broadcast"
+                                    : "graph";
+}
+
 void fl_job_trace_ended(fl_job_trace *logbook, filch_job *job, filch_status result)
 {
     /* Relaxed, both loads: the thread ending the job has seen the job's beginning. */
@@ -290,7 +301,7 @@ void fl_job_trace_ended(fl_job_trace *logbook, filch_job *job, filch_status resu
     fl_log_job made = {.number = job->sequence,
                        .start = start < job->finished ? start : job->finished,
                        .end = job->finished,
-                       .name = "broadcast"};
+                       .name = name_of(job)};
     fl_trace_event event = {.start = made.start,
                             .end = made.end,
                             .first = job->sequence,
@@ -299,15 +310,34 @@ void fl_job_trace_ended(fl_job_trace *logbook, filch_job *job, filch_status resu
                             .tasks = 1,
                             .label = fl_trace_label(logbook->jobs, job->label)};
     if (job->batch != NULL) {
-        made.name = fl_batch_codelet(job->batch)->name;
         event.last = fl_batch_items(job->batch);
         event.tasks = 0;
     } else if (job->graph != NULL) {
-        made.name = "graph";
         made.graph = event.last = job->graph->number;
     }
     event.name = made.name;
     fl_trace_add(logbook->jobs, event);
     memcpy(made.label, job->label, sizeof made.label);
     fl_job_figures_note(&logbook->figures, job, &made, result);
+}
+
+/* --- Ranges --- */
+
+void fl_job_begin_range(filch_job *job)
+{
+    const fl_nvtx *nvtx = job->object.core->nvtx;
+    char name[32 + sizeof job->label];
+    if (nvtx != NULL) {
+        snprintf(name, sizeof name, "job %" PRIu64 ": %s", job->sequence,
+                 job->label[0] != '\0' ? job->label : name_of(job));
+        job->range = fl_nvtx_start(nvtx, name);
+    }
+}
+
+void fl_job_end_range(const filch_job *job)
+{
+    const fl_nvtx *nvtx = job->object.core->nvtx;
+    if (nvtx != NULL) {
+        fl_nvtx_end(nvtx, job->range);
+    }
 }

@@ -108,4 +108,9 @@ static inline fl_job_trace *fl_job_trace_of(const fl_core *core)
     return fl_load_acquire(&core->jobs->logbook);
 }
 
+/* Begin and end the range of a job that is submitted, or over, where a profiler is attached
+ * (observe/nvtx.h). The first and the last to happen to the job: it runs only in between. */
+void fl_job_begin_range(filch_job *job);
+void fl_job_end_range(const filch_job *job);
+
 #endif

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "graph/job/job.h"
+#include "graph/job/job_trace.h"
 
 #define CALL "filch_graph_repeat"
 #define LEAST_SIZE sizeof(filch_repeat_desc)
@@ -121,6 +122,7 @@ static void start_next(fl_repeat *repeat)
     }
     count_total(repeat, next);
     fl_job_drop(last);
+    fl_job_begin_range(next);
     fl_job_begin(next);
 }
 

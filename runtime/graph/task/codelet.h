@@ -11,7 +11,7 @@
 struct filch_codelet {
     fl_object object;
     /* Called for an item on a host device: the caller's function, or the scheduler's function
-     * before it where the task may pend. */
+     * before it where the task may pend or a profiler is attached. */
     filch_host_fn host;
     filch_host_fn host_given; /* the caller's function, or null */
     void *user;               /* the caller's */
@@ -29,8 +29,9 @@ struct filch_codelet {
      * for is taken out before the first task of the codelet. */
     uint32_t device_count;
     uint64_t runs_on[FL_DEVICE_LIMIT / 64];
-    uint64_t source; /* hash of the CUDA implementation's source, if the scheduler asks */
-    uint8_t able;    /* number of the set runs_on, from the scheduler's able */
+    uint64_t source;           /* hash of the CUDA implementation's source, if the scheduler asks */
+    filch_host_fn host_within; /* where a profiler is attached: called by host within a range */
+    uint8_t able;              /* number of the set runs_on, from the scheduler's able */
     char name[64];
     /* The scheduler's measured speeds, one per device, follow in the same allocation. */
     _Alignas(64) unsigned char speeds[];

@@ -11,6 +11,7 @@
 #include "sched/execute/fetch.h"
 #include "sched/execute/launch.h"
 #include "sched/execute/pipeline.h"
+#include "sched/execute/profiler.h"
 #include "sched/execute/publish.h"
 #include "sched/worker/device.h"
 #include "sched/worker/graph_part.h"
@@ -441,8 +442,7 @@ bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight)
         .behind = w->offload->waits.at,
         .behind_count = w->offload->waits.count,
     };
-    if (w->device->backend->queue->launch(w->device, &launch, flight->launched, &w->stall.error) !=
-        FILCH_OK) {
+    if (fl_launch_on(w, item, &launch) != FILCH_OK) {
         fl_fetch_abandon(w);
         fl_graph_launch_release(w, graph);
         return false;

@@ -18,6 +18,7 @@
 #include "sched/execute/host_call.h"
 #include "sched/execute/pipeline.h"
 #include "sched/execute/private_output.h"
+#include "sched/execute/profiler.h"
 #include "sched/execute/publish.h"
 #include "sched/execute/step.h"
 #include "sched/execute/unavailable.h"
@@ -331,9 +332,7 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
     if (kernel != NULL && kernel->enqueue == NULL && !fill(w, item, call, launch)) {
         return false;
     }
-    filch_status status =
-        w->device->backend->queue->launch(w->device, launch, item->start, &w->stall.error);
-    if (status != FILCH_OK) {
+    if (fl_launch_on(w, item, launch) != FILCH_OK) {
         item->code = launch->code;
         return false;
     }

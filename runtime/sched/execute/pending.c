@@ -16,6 +16,7 @@
 #include "sched/execute/fetch.h"
 #include "sched/execute/host_call.h"
 #include "sched/execute/idle.h"
+#include "sched/execute/profiler.h"
 #include "sched/execute/publish.h"
 #include "sched/execute/retire.h"
 #include "sched/model/predict.h"
@@ -220,6 +221,7 @@ void fl_pending_codelet_init(fl_scheduler *self, filch_codelet *codelet)
     if (fl_codelet_may_pend(codelet)) {
         codelet->host = call_host;
     }
+    fl_profiler_codelet_init(codelet);
 }
 
 /* --- Letting go, and the end --- */

@@ -13,7 +13,7 @@ filch_status fl_pendings_init(fl_sched *sched);
 void fl_pendings_quiesce(fl_sched *sched);
 void fl_pendings_fini(fl_sched *sched);
 /* Function of fl_scheduler: prepares a new codelet. Puts filch's own function before the host
- * function of a codelet whose tasks may pend. */
+ * function of a codelet whose tasks may pend, and the profiler's before that. */
 void fl_pending_codelet_init(fl_scheduler *self, filch_codelet *codelet);
 /* Writes to text which task is pending; false: none is. Any thread. */
 bool fl_pending_describe(fl_sched *sched, char *text, size_t bytes);
