@@ -118,6 +118,7 @@ module filch_c
   integer(c_int), parameter :: FILCH_DATA_NO_BUFFER = 2_c_int
   integer(c_int), parameter :: FILCH_DATA_ON_DEVICE = 4_c_int
   integer(c_int), parameter :: FILCH_DATA_PIN = 8_c_int
+  integer(c_int), parameter :: FILCH_DATA_ORDERED = 16_c_int
 
   ! filch_access_mode
   integer(c_int), parameter :: FILCH_READ = 1_c_int

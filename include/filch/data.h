@@ -74,7 +74,15 @@ typedef enum filch_data_flags {
      * GPUs, and prevents swapping. The flag is meant for buffers used by many jobs. Whole pages are
      * locked, so page-aligned buffers are best. Without a GPU the flag has no effect.
      */
-    FILCH_DATA_PIN = 8
+    FILCH_DATA_PIN = 8,
+    /**
+     * Reductions to the handle's tiles (FILCH_REDUCE) round alike on every schedule: the result has
+     * the same bits whichever devices run the tasks, in whichever order, as long as the graph is
+     * the same and the codelets give the same bits on every device. A partial result then belongs
+     * to a task instead of a device: see filch_data_reduction(). The flag costs a neutral element
+     * and an addition for each task of a group, up to 64 of each, and as many partial results.
+     */
+    FILCH_DATA_ORDERED = 16
 } filch_data_flags;
 
 /** How a task uses a tile. */
@@ -98,7 +106,8 @@ typedef enum filch_access_mode {
      * single device the tasks run one at a time. filch adds the partial results to what the tile
      * had, before the next other access to the tile, or before the end of the job. The assignment
      * of tasks to partial results, and the order of combining, differ from run to run: where the
-     * addition rounds, the result differs, too. Tasks of graphs only.
+     * addition rounds, the result differs, too, unless the handle has FILCH_DATA_ORDERED. Tasks of
+     * graphs only.
      */
     FILCH_REDUCE = 11
 } filch_access_mode;
@@ -220,7 +229,11 @@ FILCH_API filch_status filch_data_release(filch_data *data);
  *    tasks, but no count of the job includes them.
  *
  * Every device reducing to a tile keeps a partial result, in the device's memory and with room for
- * a copy in the host's memory, until the graph is destroyed.
+ * a copy in the host's memory, until the graph is destroyed. With FILCH_DATA_ORDERED, the tasks
+ * reducing to a tile between two other accesses to it have the numbers 0, 1, … in the order of
+ * their addition to the graph, and task k adds to partial result k modulo 64. Tasks with the same
+ * partial result run one at a time, in the order of their numbers; the partial results are added to
+ * the tile in the order of theirs.
  *
  * @param data    the handle.
  * @param init    the neutral element; null together with a null @p combine: the handle no longer

@@ -193,7 +193,7 @@ void test_kernels(filch::runtime &runtime)
 void test_modes(filch::runtime &runtime)
 {
     std::vector<double> sums(2, 1), more(2, 0);
-    filch::data total = runtime.data(sums), turns = runtime.data(more);
+    filch::data total = runtime.data(filch::buffer(sums).ordered()), turns = runtime.data(more);
     auto neutral = runtime.kernel<zero>("zero");
     auto addition = runtime.kernel<plus>("plus");
     total.reduction(neutral, addition);

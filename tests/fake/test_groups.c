@@ -110,7 +110,7 @@ static void start(const char *devices, const char *driver, uint32_t flags)
         desc.element = sizeof(uint64_t);
         desc.rows = N;
         desc.tile_rows = TILE;
-        desc.flags = flags;
+        desc.flags = flags | (h == 1 ? FILCH_DATA_ORDERED : 0);
         assert_ok(filch_data_create(runtime, &desc, &handles[h]));
         assert_ok(filch_data_reduction(handles[h], zero, gather));
         for (int i = 0; i < N; i++)

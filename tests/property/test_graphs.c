@@ -318,6 +318,7 @@ static void make_buffer(trial *t, buffer *b, fl_random *random)
     desc.tile_rows = b->tile_rows;
     desc.tile_cols = b->tile_cols;
     desc.label = labels[fl_random_below(random, 3)];
+    desc.flags = fl_random_below(random, 2) ? FILCH_DATA_ORDERED : 0;
     property_ok(filch_data_create(t->world->runtime, &desc, &b->data));
     property_ok(filch_data_reduction(b->data, t->zero, t->add));
 }

@@ -61,7 +61,7 @@ class Tasks(check.Case):
 
     def test_reduce(self):
         x = np.arange(30.0)
-        data = self.runtime.data(x, 10)
+        data = self.runtime.data(x, 10, ordered=True)
         zero, add = (self.runtime.kernel(name, library[name]) for name in ("zero", "add"))
         with self.refuses("WRONG_STATE"):
             self.run_one(print, filch.reduce(data[1]))

@@ -117,7 +117,7 @@ static int producer_main(void *arg)
     return 0;
 }
 
-static void open_field(field *f)
+static void open_field(field *f, uint32_t flags)
 {
     filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
@@ -138,6 +138,7 @@ static void open_field(field *f)
     data.element = sizeof f->counters[0];
     data.rows = TILES;
     data.tile_rows = 1;
+    data.flags = flags;
     expect(f, filch_data_create(f->runtime, &data, &f->data), "data");
     expect(f, filch_data_reduction(f->data, f->zero, f->sum), "reduction");
 }
@@ -222,12 +223,21 @@ static void run_closed(field *f)
 
 int main(int argc, char **argv)
 {
-    static field f;
-    stress_begin(&f.stress, "groups", argc, argv, 200000, 5000000);
-    open_field(&f);
-    run_open(&f);
-    run_closed(&f);
-    printf("%" PRIu64 " tasks\n", fl_load_relaxed(&f.done));
-    expect(&f, filch_runtime_destroy(f.runtime), "destroy");
-    return stress_end(&f.stress);
+    static const uint32_t flags[] = {0, FILCH_DATA_ORDERED};
+    static field fields[2];
+    stress *first = &fields[0].stress;
+    stress_begin(first, "groups", argc, argv, 200000, 5000000);
+    first->operations /= 2; /* for each of the two */
+    fields[1].stress =
+        (stress){.name = "ordered groups", .operations = first->operations, .seed = first->seed};
+    for (int k = 0; k < 2; ++k) {
+        field *f = &fields[k];
+        open_field(f, flags[k]);
+        run_open(f);
+        run_closed(f);
+        printf("%" PRIu64 " tasks\n", fl_load_relaxed(&f->done));
+        expect(f, filch_runtime_destroy(f->runtime), "destroy");
+    }
+    int unordered = stress_end(first), ordered = stress_end(&fields[1].stress);
+    return unordered != 0 ? unordered : ordered;
 }

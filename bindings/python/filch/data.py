@@ -53,11 +53,10 @@ def _host_array(array):
 class DataState(State):
     """The handle, the array behind it, and the tiling, in NumPy's axes."""
 
-    def __init__(self, runtime, source, tile, managed, pin, label, device):
+    def __init__(self, runtime, source, tile, flags, label, device):
         super().__init__(runtime)
         self.source = source            # keeps the memory alive
         self.device_index = 0
-        flags = (managed and c.FILCH_DATA_MANAGED) | (pin and c.FILCH_DATA_PIN)
         if isinstance(source, numpy.ndarray):
             if device is not None:
                 raise ValueError("an array in the host's memory has no device")

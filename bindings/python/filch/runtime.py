@@ -235,16 +235,20 @@ class Runtime:
         self.check(lib.filch_runtime_usage, self.handle, ctypes.byref(usage))
         return usage
 
-    def data(self, array, tile=None, *, managed=False, pin=False, label=None, device=None):
+    def data(self, array, tile=None, *, managed=False, pin=False, ordered=False, label=None,
+             device=None):
         """Makes a handle of an array, cut into tiles.
 
         array is one of NumPy's with 1 or 2 axes, contiguous along one of them, or an array on a
         GPU. It is not copied, and kept alive. tile is the size of the tiles, or a tuple with a
         size an axis; a list in place of a size has the sizes one by one. managed: the contents
-        stay where they were used last, and acquire() brings them back.
+        stay where they were used last, and acquire() brings them back. ordered: reductions give
+        the same bits on every schedule.
         """
         self.sweep()
-        return Data(DataState(self, array, tile, managed, pin, label, device), array)
+        flags = ((managed and c.FILCH_DATA_MANAGED) | (pin and c.FILCH_DATA_PIN) |
+                 (ordered and c.FILCH_DATA_ORDERED))
+        return Data(DataState(self, array, tile, flags, label, device), array)
 
     def graph(self, *, label=None):
         """Makes a graph that is built first, and then run as often as wanted."""

@@ -137,6 +137,12 @@ class buffer
         return with(FILCH_DATA_PIN);
     }
 
+    /** Reduces with the same bits on every schedule (FILCH_DATA_ORDERED). @return such a copy. */
+    [[nodiscard]] buffer ordered() const
+    {
+        return with(FILCH_DATA_ORDERED);
+    }
+
     /**
      * Says that the buffer is in a GPU's memory (FILCH_DATA_ON_DEVICE).
      *

@@ -65,7 +65,7 @@ static void fill_combiner(filch_graph *graph, fl_reduction *reduction, fl_task_a
                                        .tile = reduction->tile};
     }
     fl_extra *extras = (fl_extra *)(void *)(accesses + COMBINE_ACCESSES);
-    extras[0].reduction = extras[1].reduction = reduction;
+    extras[0] = extras[1] = (fl_extra){.reduction = reduction};
     fl_core *core = graph->object.core;
     uint64_t set[FL_DEVICE_LIMIT / 64];
     task->combines = 1;
@@ -160,6 +160,7 @@ static filch_status end_group(filch_graph *graph, fl_tile_state *state)
         state->writer_epoch = fl_word_epoch(fl_load_relaxed(&task->word)); /* not yet shared */
         if (combines) {
             fl_infer_note_written(graph, state);
+            fl_reduction_restart(state->extra->reduction);
         }
         fl_own_let_run(graph, task);
     }
@@ -250,6 +251,7 @@ static bool fill_extra(filch_graph *graph, const fl_task_access *access, fl_tile
         return false;
     }
     filled->reduction->priority = priority;
+    filled->part = filled->reduction->members % FL_ORDERED_PARTS;
     return true;
 }
 
@@ -274,7 +276,7 @@ filch_status fl_groups_enter(filch_graph *graph, const fl_access_list *list, int
         const fl_task_access *access = &list->at[i];
         uint32_t mode = access->mode;
         if (extras != NULL) {
-            extras[i].turn = NULL;
+            extras[i] = (fl_extra){0};
         }
         if (mode == FILCH_SCRATCH) {
             continue;

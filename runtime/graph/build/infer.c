@@ -264,6 +264,17 @@ static bool waits_for_group(uint32_t mode)
     return mode == FILCH_WRITE || mode == FILCH_READWRITE;
 }
 
+/* Adds the last task with the partial result of the next task of an ordered reduction; false: no
+ * memory. */
+static bool gather_order(filch_graph *graph, const fl_reduction *reduction)
+{
+    if (!reduction->is_ordered) {
+        return true;
+    }
+    fl_pred last = reduction->last[reduction->members % FL_ORDERED_PARTS];
+    return last.task == NULL || note(graph, last.task, last.epoch);
+}
+
 /* Adds the tasks that a task with the access mode to the tile waits for; false: no memory. */
 static inline bool gather_tile(filch_graph *graph, const fl_slot *slot, uint32_t tile,
                                uint32_t mode)
@@ -280,6 +291,9 @@ static inline bool gather_tile(filch_graph *graph, const fl_slot *slot, uint32_t
         fits = note(graph, slot->gate, slot->gate_epoch);
     } else if (FL_UNLIKELY(mode == FILCH_COMMUTE) && graph->start != NULL) {
         fits = note(graph, graph->start, 0);
+    }
+    if (FL_UNLIKELY(mode == FILCH_REDUCE)) {
+        fits = fits && gather_order(graph, state->extra->reduction);
     }
     return fits;
 }
@@ -364,9 +378,13 @@ void fl_infer_forget(filch_graph *graph, fl_tile_state *state)
     forget(graph, state);
 }
 
-static void enter_group(const filch_graph *graph, fl_tile_extra *extra, uint32_t mode)
+static void enter_group(const filch_graph *graph, fl_tile_extra *extra, fl_pred self, uint32_t mode)
 {
     extra->group = mode == FILCH_COMMUTE ? FL_GROUP_COMMUTES : FL_GROUP_REDUCES;
+    fl_reduction *reduction = mode == FILCH_REDUCE ? extra->reduction : NULL;
+    if (reduction != NULL && reduction->is_ordered) {
+        reduction->last[reduction->members++ % FL_ORDERED_PARTS] = self;
+    }
     /* Tasks of an open graph may hold commute locks already; members stays unused. */
     if (mode == FILCH_COMMUTE && graph->kind == FILCH_GRAPH_CLOSED) {
         ++extra->turn->members;
@@ -395,7 +413,7 @@ static inline void commit_tile(filch_graph *graph, fl_slot *slot, uint32_t tile,
         fl_infer_note_written(graph, state);
     } else {
         if (FL_UNLIKELY(mode != FILCH_READ)) {
-            enter_group(graph, state->extra, mode);
+            enter_group(graph, state->extra, self, mode);
         }
         add_reader(graph, &state->readers, &state->reader_count, make_reader(graph, self));
     }

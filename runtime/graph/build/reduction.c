@@ -8,20 +8,24 @@
 
 fl_reduction *fl_reduction_new(filch_graph *graph, uint32_t slot, uint32_t tile)
 {
-    uint32_t devices = graph->object.core->scheduler->device_count;
-    size_t bytes = sizeof(fl_reduction) + devices * sizeof(fl_partial *);
-    fl_reduction *made = fl_arena_alloc(&graph->arena, bytes);
+    filch_data *data = graph->slots[slot]->use.data;
+    uint32_t parts =
+        data->is_ordered ? FL_ORDERED_PARTS : graph->object.core->scheduler->device_count;
+    size_t bytes = sizeof(fl_reduction) + parts * sizeof(fl_partial *);
+    size_t last_bytes = data->is_ordered ? parts * sizeof(fl_pred) : 0;
+    fl_reduction *made = fl_arena_alloc(&graph->arena, bytes + last_bytes);
     if (made == NULL) {
         return NULL;
     }
-    memset(made, 0, bytes);
-    filch_data *data = graph->slots[slot]->use.data;
+    memset(made, 0, bytes + last_bytes);
+    made->is_ordered = data->is_ordered;
+    made->last = data->is_ordered ? (fl_pred *)(void *)((char *)made + bytes) : NULL;
     made->data = data;
     made->init = data->reduction_init;
     made->combine = data->reduction_combine;
     made->slot = slot;
     made->tile = tile;
-    made->devices = devices;
+    made->parts = parts;
     made->next = graph->reductions;
     graph->reductions = made;
     return made;
@@ -37,7 +41,7 @@ static void partial_free(const fl_memory *memory, fl_partial *partial)
     fl_free_aligned(memory, partial, sizeof *partial, _Alignof(fl_partial));
 }
 
-static fl_partial *partial_new(fl_reduction *reduction, filch_graph *graph)
+static fl_partial *partial_new(fl_reduction *reduction, filch_graph *graph, uint32_t part)
 {
     fl_core *core = graph->object.core;
     filch_view tile = fl_data_tile_view(reduction->data, reduction->tile);
@@ -63,7 +67,7 @@ static fl_partial *partial_new(fl_reduction *reduction, filch_graph *graph)
     }
     made->begins.access = (fl_task_access){
         .slot = reduction->slot & FL_MOST_SLOTS, .mode = FILCH_REDUCE, .tile = reduction->tile};
-    made->begins.extra.reduction = reduction;
+    made->begins.extra = (fl_extra){.reduction = reduction, .part = part};
     made->begin.graph = graph;
     made->begin.codelet = reduction->init;
     made->begin.begins = 1;
@@ -73,17 +77,25 @@ static fl_partial *partial_new(fl_reduction *reduction, filch_graph *graph)
     return made;
 }
 
-fl_partial *fl_reduction_at(fl_reduction *reduction, filch_graph *graph, uint32_t device)
+fl_partial *fl_reduction_at(fl_reduction *reduction, filch_graph *graph, uint32_t part)
 {
-    if (reduction->at[device] == NULL) {
-        reduction->at[device] = partial_new(reduction, graph);
+    if (reduction->at[part] == NULL) {
+        reduction->at[part] = partial_new(reduction, graph, part);
     }
-    return reduction->at[device];
+    return reduction->at[part];
+}
+
+uint32_t fl_reduction_part(const fl_task *task, uint32_t access, uint32_t device)
+{
+    const fl_extra *extra = &fl_task_extras(task)[access];
+    return task->combines                 ? extra->reduction->current
+           : extra->reduction->is_ordered ? extra->part
+                                          : device;
 }
 
 uint32_t fl_reduction_next(const fl_reduction *reduction, uint32_t from)
 {
-    while (from < reduction->devices &&
+    while (from < reduction->parts &&
            (reduction->at[from] == NULL || reduction->at[from]->state == FL_PARTIAL_FRESH)) {
         ++from;
     }
@@ -92,20 +104,28 @@ uint32_t fl_reduction_next(const fl_reduction *reduction, uint32_t from)
 
 void fl_reduction_reset(fl_reduction *reduction)
 {
-    for (uint32_t d = 0; d < reduction->devices; ++d) {
-        if (reduction->at[d] != NULL) {
-            reduction->at[d]->state = FL_PARTIAL_FRESH;
+    for (uint32_t p = 0; p < reduction->parts; ++p) {
+        if (reduction->at[p] != NULL) {
+            reduction->at[p]->state = FL_PARTIAL_FRESH;
         }
     }
     reduction->current = 0;
 }
 
+void fl_reduction_restart(fl_reduction *reduction)
+{
+    reduction->members = 0;
+    if (reduction->is_ordered) {
+        memset(reduction->last, 0, reduction->parts * sizeof *reduction->last);
+    }
+}
+
 void fl_reductions_fini(filch_graph *graph)
 {
     for (fl_reduction *r = graph->reductions; r != NULL; r = r->next) {
-        for (uint32_t d = 0; d < r->devices; ++d) {
-            if (r->at[d] != NULL) {
-                partial_free(&graph->object.core->memory, r->at[d]);
+        for (uint32_t p = 0; p < r->parts; ++p) {
+            if (r->at[p] != NULL) {
+                partial_free(&graph->object.core->memory, r->at[p]);
             }
         }
     }
@@ -118,7 +138,7 @@ filch_data *fl_reduction_stand_in(const fl_task *task, uint32_t access, uint32_t
         return NULL;
     }
     const fl_reduction *reduction = fl_task_extras(task)[access].reduction;
-    return reduction->at[task->combines ? reduction->current : device]->data;
+    return reduction->at[fl_reduction_part(task, access, device)]->data;
 }
 
 uint32_t fl_reduction_mode(const fl_task *task)

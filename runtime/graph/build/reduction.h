@@ -2,14 +2,20 @@
 /* Reductions. Tasks add to a partial result of their device. A combining task, added by filch
  * behind the reducing tasks, combines the partial results into the tile.
  *
+ * Where the handle asks for an order (FILCH_DATA_ORDERED), a partial result belongs to a task of
+ * the group instead of a device: the task's number in the group, modulo FL_ORDERED_PARTS. Tasks
+ * with the same partial result run one after the other, in the order of their numbers, on any
+ * device. The rounding therefore depends on the graph alone.
+ *
  * A partial result is a separate handle with one tile and a buffer in the host's memory. The buffer
  * stays untouched unless the contents are written back. A partial result gets device memory, moves,
- * and is ordered on its device's lanes like the tile of a normal handle. The device's worker makes
- * the partial result on first need. The partial result exists until the graph is freed.
+ * and is ordered on its device's lanes like the tile of a normal handle. The worker of the first
+ * reducing task makes the partial result. The partial result exists until the graph is freed.
  *
  * Ownership. The list of partial results is fixed when the first task reducing to the tile is
- * added. An entry belongs to the worker of its device until the combining
- * task is ready. The combining task has the reducing tasks as predecessors; its runner therefore
+ * added. An entry belongs to the worker of its device until the combining task is ready; in an
+ * ordered reduction, to the worker of each of its tasks in turn, of which the next has the last as
+ * a predecessor. The combining task has the reducing tasks as predecessors; its runner therefore
  * sees their effects. The next reducing task waits for the combining task. */
 #ifndef FL_GRAPH_BUILD_REDUCTION_H
 #define FL_GRAPH_BUILD_REDUCTION_H
@@ -23,7 +29,10 @@ typedef enum fl_partial_state {
     FL_PARTIAL_FAILED /* cannot be made neutral */
 } fl_partial_state;
 
-/* The partial result of a device. */
+/* Partial results of an ordered reduction: enough for the tasks that run at once on large nodes. */
+#define FL_ORDERED_PARTS 64u
+
+/* A partial result, of a device or of some tasks of an ordered reduction. */
 typedef struct fl_partial {
     fl_task begin; /* makes the partial result neutral; in no graph's count, and in no deque */
     struct {
@@ -48,22 +57,31 @@ typedef struct fl_reduction {
     const filch_codelet *init, *combine;
     uint32_t slot, tile;
     int32_t priority; /* priority of the task added last; guarded by graph->lock */
-    uint32_t devices;
-    uint32_t current; /* device of the next partial result to combine; the combining task's */
-    fl_partial *at[]; /* partial result by device; null: the device never reduced */
+    bool is_ordered;
+    /* Ordered reductions: the tasks of the group so far, and the last with each partial result.
+     * Guarded by graph->lock. */
+    uint32_t members;
+    struct fl_pred *last;
+    uint32_t parts;   /* partial results at most: one a device, or FL_ORDERED_PARTS */
+    uint32_t current; /* the next partial result to combine; the combining task's */
+    fl_partial *at[]; /* null: nobody ever added to the partial result */
 } fl_reduction;
 
 /* Makes a reduction. The caller holds graph->lock. Null: no memory. */
 fl_reduction *fl_reduction_new(struct filch_graph *graph, uint32_t slot, uint32_t tile);
-/* Returns the partial result of a device, made on first use. Only the device's worker calls the
+/* Returns a partial result, made on first use. Only the worker that owns the entry calls the
  * function. Null: no memory. */
-fl_partial *fl_reduction_at(fl_reduction *reduction, struct filch_graph *graph, uint32_t device);
-/* Returns the first device from `from` on with additions since the last combination, or the number
- * of devices. */
+fl_partial *fl_reduction_at(fl_reduction *reduction, struct filch_graph *graph, uint32_t part);
+/* Returns the partial result used by an access of a task running on the device. */
+uint32_t fl_reduction_part(const fl_task *task, uint32_t access, uint32_t device);
+/* Returns the first partial result from `from` on with additions since the last combination, or
+ * `parts`. */
 uint32_t fl_reduction_next(const fl_reduction *reduction, uint32_t from);
 /* Resets every partial result to FL_PARTIAL_FRESH, after the combination or when the combination
  * will never run. */
 void fl_reduction_reset(fl_reduction *reduction);
+/* Numbers the tasks of the next group from 0. The caller holds graph->lock. */
+void fl_reduction_restart(fl_reduction *reduction);
 /* Frees a graph's partial results. */
 void fl_reductions_fini(struct filch_graph *graph);
 

@@ -109,9 +109,13 @@ struct fl_task {
 
 /* Extra data of a commuting or reducing access. A task with such accesses has an array of extras
  * behind the accesses, one element per access. */
-typedef union fl_extra {
-    struct fl_commute_lock *turn;
-    struct fl_reduction *reduction;
+typedef struct fl_extra {
+    union {
+        struct fl_commute_lock *turn;
+        struct fl_reduction *reduction;
+    };
+    uint32_t part; /* the partial result of a reducing access, where a handle's reductions are in
+                    * order */
 } fl_extra;
 
 /* Extra data of a task with items, behind the accesses and the extras. */

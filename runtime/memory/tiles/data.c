@@ -11,8 +11,9 @@
 #define PARTITION "filch_data_partition"
 #define HOST_ALIGN ((size_t)64) /* alignment of buffers made by the runtime */
 #define DESC_SIZE_FIRST offsetof(filch_data_desc, row_cuts)
-#define KNOWN_FLAGS \
-    (FILCH_DATA_MANAGED | FILCH_DATA_NO_BUFFER | FILCH_DATA_ON_DEVICE | FILCH_DATA_PIN)
+#define KNOWN_FLAGS                                                                      \
+    (FILCH_DATA_MANAGED | FILCH_DATA_NO_BUFFER | FILCH_DATA_ON_DEVICE | FILCH_DATA_PIN | \
+     FILCH_DATA_ORDERED)
 
 static size_t written_bytes(const filch_data *data)
 {
@@ -308,6 +309,7 @@ static filch_data *make(fl_core *core, const char *call, const filch_data_desc *
         fl_store_relaxed(&made->version, 1); /* replicas begin with 0: unknown contents */
         made->has_home = (d->flags & FILCH_DATA_NO_BUFFER) == 0;
         made->is_managed = (d->flags & (FILCH_DATA_MANAGED | FILCH_DATA_NO_BUFFER)) != 0;
+        made->is_ordered = (d->flags & FILCH_DATA_ORDERED) != 0;
         snprintf(made->label, sizeof made->label, "%s", d->label != NULL ? d->label : "");
         if (!fill_tables(made, d)) {
             fl_data_free_parts(made);
@@ -421,6 +423,7 @@ filch_status filch_data_partition(filch_data *parent, const filch_data_desc *til
     }
     fl_store_relaxed(&made->host, fl_data_host(parent)); /* the handle is not shared yet */
     made->parent = parent;
+    made->is_ordered = parent->is_ordered;
     fl_mutex_lock(&core->lock);
     ++parent->children;
     fl_mutex_unlock(&core->lock);

@@ -81,6 +81,7 @@ struct filch_data {
      * never written. Else null. Relaxed: dependencies order the writers. */
     _Atomic uint16_t *holders;
     bool is_managed; /* tiles stay in the node of the last use, also between jobs */
+    bool is_ordered; /* reductions give the same bits on every schedule (graph/build/reduction.h) */
     bool is_held;    /* the host has acquired the handle; under core->lock */
     bool is_written; /* the host writes the acquired handle; under core->lock */
     /* Number of graphs naming the handle; relaxed: the caller's contract orders the check. */

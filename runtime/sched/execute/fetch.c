@@ -20,7 +20,7 @@ bool fl_operands_matter(const fl_item *item)
 static bool combines_last(const fl_task *task)
 {
     const fl_reduction *reduction = fl_task_extras(task)[0].reduction;
-    return fl_reduction_next(reduction, reduction->current + 1) == reduction->devices;
+    return fl_reduction_next(reduction, reduction->current + 1) == reduction->parts;
 }
 
 /* Adapts the operand of a special access: partial results, commuting accesses and combining

@@ -35,7 +35,8 @@ static void unpark_all(fl_worker *w, fl_partial *partial)
 static fl_partial *partial_of(const fl_worker *w, const fl_task *task, uint32_t access)
 {
     return task->accesses[access].mode == FILCH_REDUCE
-               ? fl_task_extras(task)[access].reduction->at[w->index]
+               ? fl_task_extras(task)[access]
+                     .reduction->at[fl_reduction_part(task, access, w->index)]
                : NULL;
 }
 
@@ -69,7 +70,8 @@ static bool admit_reducer(fl_worker *w, fl_item *item)
             continue;
         }
         fl_reduction *reduction = fl_task_extras(task)[i].reduction;
-        fl_partial *partial = fl_reduction_at(reduction, task->graph, w->index);
+        fl_partial *partial =
+            fl_reduction_at(reduction, task->graph, fl_reduction_part(task, i, w->index));
         if (partial == NULL) {
             refuse(w, item, reduction);
             return false;
@@ -116,7 +118,7 @@ bool fl_reduce_admit(fl_worker *w, fl_item *item)
 
 static void retire_begin(fl_worker *w, const fl_item *item)
 {
-    fl_partial *partial = fl_task_extras(item->task)[0].reduction->at[w->index];
+    fl_partial *partial = partial_of(w, item->task, 0);
     bool is_good = item->code == 0 && !item->skip;
     fl_worker_note(w, item);
     partial->state = is_good ? FL_PARTIAL_READY : FL_PARTIAL_FAILED;
@@ -129,8 +131,8 @@ static bool retire_combined(fl_worker *w, const fl_item *item)
     fl_reduction *reduction = fl_task_extras(item->task)[0].reduction;
     bool is_good = item->code == 0 && !item->skip;
     uint32_t next =
-        is_good ? fl_reduction_next(reduction, reduction->current + 1) : reduction->devices;
-    if (next == reduction->devices) {
+        is_good ? fl_reduction_next(reduction, reduction->current + 1) : reduction->parts;
+    if (next == reduction->parts) {
         fl_reduction_reset(reduction);
         return false;
     }
