@@ -9,6 +9,7 @@
 #include "graph/job/job.h"
 #include "memory/alloc/node.h"
 #include "module/kernel.h"
+#include "observe/meter.h"
 #include "sched/worker/sched.h"
 
 struct filch_runtime {
@@ -25,6 +26,7 @@ struct filch_runtime {
      * can report copies has a ring per copy lane as well. */
     fl_trace_ring **rings;
     struct fl_job_trace *logbook; /* Trace of jobs; null until tracing starts. */
+    fl_meter meter;               /* Power and clocks of the GPUs while a trace records. */
     char *report; /* Absolute path of the report that FILCH_REPORT asks for; null: none. */
 };
 

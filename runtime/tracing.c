@@ -95,15 +95,36 @@ static filch_status find_report(filch_runtime *rt, filch_error *error)
     return FILCH_OK;
 }
 
+/* Tells the meter whether jobs are in progress. Relaxed: a sample more or less. */
+static bool has_jobs(const fl_core *core)
+{
+    return fl_load_relaxed(&core->jobs->running) != 0;
+}
+
+static filch_status make_meter(filch_runtime *rt)
+{
+    uint32_t count = (uint32_t)rt->pool.count;
+    filch_status status = fl_meter_init(&rt->meter, &rt->core, count, has_jobs);
+    for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
+        if (rt->pool.devices[i].info.pci[0] != '\0') {
+            fl_meter_add(&rt->meter, i, rt->pool.devices[i].info.pci);
+        }
+    }
+    return status;
+}
+
 filch_status fl_tracing_init(filch_runtime *rt, filch_error *error)
 {
     filch_status status = find_report(rt, error);
     if (status != FILCH_OK) {
         return status;
     }
-    rt->rings = fl_alloc_zeroed(&rt->core.memory, ring_count(rt) * sizeof *rt->rings);
-    if (rt->rings == NULL) {
-        fl_fault fault = {.status = FILCH_OUT_OF_MEMORY, .call = "filch_runtime_create"};
+    size_t bytes = ring_count(rt) * sizeof *rt->rings;
+    rt->rings = fl_alloc_zeroed(&rt->core.memory, bytes);
+    status = rt->rings == NULL ? FILCH_OUT_OF_MEMORY : make_meter(rt);
+    if (status != FILCH_OK) {
+        fl_fault fault = {.status = status, .call = "filch_runtime_create"};
+        fl_free(&rt->core.memory, rt->rings, bytes);
         free_report(rt);
         return fl_error_fill(error, fault, "no memory for the trace");
     }
@@ -112,6 +133,7 @@ filch_status fl_tracing_init(filch_runtime *rt, filch_error *error)
 
 void fl_tracing_fini(filch_runtime *rt)
 {
+    fl_meter_fini(&rt->meter);
     free_rings(rt);
     free_report(rt);
     fl_free(&rt->core.memory, rt->rings, ring_count(rt) * sizeof *rt->rings);
@@ -119,6 +141,7 @@ void fl_tracing_fini(filch_runtime *rt)
 
 void fl_tracing_stop(filch_runtime *rt)
 {
+    fl_meter_stop(&rt->meter);
     fl_store_release(&rt->jobs.logbook, NULL);
     for (uint32_t i = 0; i < rt->sched.count; ++i) {
         const fl_backend *backend = rt->pool.devices[i].backend;
@@ -139,6 +162,7 @@ filch_status fl_tracing_start(filch_runtime *rt)
             status = device->backend->trace->start(device, &rt->core.memory, copies);
         }
     }
+    status = status == FILCH_OK ? fl_meter_start(&rt->meter) : status;
     if (status != FILCH_OK) {
         fl_tracing_stop(rt);
         return status;
@@ -199,7 +223,7 @@ static uint64_t budget_of(const filch_runtime *rt, const fl_device *device)
  * structure of jobs. */
 static void put_outline(FILE *file, fl_core *core)
 {
-    const filch_runtime *rt = (const filch_runtime *)(const void *)core;
+    filch_runtime *rt = (filch_runtime *)(void *)core;
     for (uint32_t i = 0; i < rt->sched.count; ++i) {
         const fl_device *device = &rt->pool.devices[i];
         double score = rt->sched.scores[i];
@@ -209,6 +233,7 @@ static void put_outline(FILE *file, fl_core *core)
                 (unsigned long long)budget_of(rt, device));
     }
     fprintf(file, "]");
+    fl_meter_write(file, &rt->meter, false, 0);
     fl_structure_trace_write(file, rt->logbook);
 }
 
@@ -279,7 +304,7 @@ filch_status filch_trace_write(filch_runtime *rt, const char *path)
 static void put_figures(FILE *file, fl_core *core, uint64_t origin)
 {
     static const char *const backends[] = {"", "host", "cuda", "sim"};
-    const filch_runtime *rt = (const filch_runtime *)(const void *)core;
+    filch_runtime *rt = (filch_runtime *)(void *)core;
     for (uint32_t i = 0; i < rt->sched.count; ++i) {
         const fl_device *device = &rt->pool.devices[i];
         double score = rt->sched.scores[i];
@@ -292,6 +317,7 @@ static void put_figures(FILE *file, fl_core *core, uint64_t origin)
                 isfinite(score) ? score : 0, (unsigned long long)budget_of(rt, device));
     }
     fprintf(file, "]");
+    fl_meter_write(file, &rt->meter, true, origin);
     fl_job_figures_write(file, rt->logbook, origin);
 }
 

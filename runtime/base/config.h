@@ -66,7 +66,10 @@
     X(bind, "FILCH_BIND", CHOICE, "cores", FILCH_BIND_CORES, 0, "cores none",                      \
       "What workers' threads are bound to: their device's cores, or none in particular.")          \
     X(report, "FILCH_REPORT", TEXT, "", 0, 0, "",                                                  \
-      "File .html for a report of all jobs, written at the runtime's end; empty: none.")
+      "File .html for a report of all jobs, written at the runtime's end; empty: none.")           \
+    X(nvml, "FILCH_NVML", TEXT, "", 0, 0, "",                                                      \
+      "Path of the NVML library, for power and clocks in reports; empty: as installed; off: "      \
+      "none.")
 
 #define FL_SETTING_FIELD_TEXT(field) char field[FL_SETTING_TEXT];
 #define FL_SETTING_FIELD_INTEGER(field) int64_t field;

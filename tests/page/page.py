@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""page.py PROGRAM CHROMIUM: reports of PROGRAM in a browser. What the page shows is compared with its
+"""page.py PROGRAM CHROMIUM DRIVER NVML: reports of PROGRAM in a browser. What the page shows is compared with its
 data; nothing may appear on the console, and nothing be loaded; in both colour schemes."""
 import json
 import os
@@ -242,6 +242,28 @@ def check_timeline(browser, data):
     check(browser.value("view.from === 0 && view.to === spanNs"), "Fit shows all")
 
 
+def check_power(browser, data):
+    """Power and clocks in the table of devices and on the timeline."""
+    gpus = data.get("power", {}).get("gpus", [])
+    heads = titles(browser, "devices")
+    check(("power" in heads) == bool(gpus), "a column of power where a GPU was measured")
+    for gpu in gpus:
+        for d in gpu["devices"]:
+            row = dict(zip(heads, next(row for row in cells(browser, "devices")
+                                       if row[0] == data["devices"][d]["name"])))
+            for head, name, unit in (("power", "watts", "W"), ("SM clock", "megahertz", "MHz")):
+                numbers = [float(x) for x in re.findall(r"[\d.]+", row[head])]
+                check(unit in row[head] and len(numbers) == 3, f"{head}: {row[head]}")
+                for shown, key in zip(numbers, ("mean", "least", "most")):
+                    near(shown, gpu[name][key], f"{head}, {key}", 2.8)
+            check(browser.value(f"view.rows[{d}].power > 0"), "a line of power")
+            told = dict(browser.value(f"describePower({d}, {gpu['rows'][-1][0]})")["rows"])
+            near(float(told["power"].split()[0]), gpu["rows"][-1][1] / 1000, "power under the pointer")
+    if any(gpu["held_down"]["by_power"] > 0 for gpu in gpus):
+        text = browser.value("document.getElementById('power-text').textContent")
+        check("The limit of the power held the clock of" in text, f"text of the power: {text}")
+
+
 def check_schemes(browser):
     ground = "getComputedStyle(document.body).backgroundColor"
     text = "getComputedStyle(document.body).color"
@@ -280,6 +302,7 @@ def check_page(browser, path, title):
         check(given["text"] in shown, f"advice: {shown}")
     check(browser.value("document.getElementById('missing').hidden") == (data["events_overwritten"] == 0),
           "missing events are told")
+    check_power(browser, data)
     check_timeline(browser, data)
     for job in data["jobs"]:
         browser.value(f"selectJob({job['job']})")
@@ -295,13 +318,17 @@ def check_page(browser, path, title):
 
 
 def main():
-    program, chromium = sys.argv[1:]
+    program, chromium, driver, nvml = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="filch-page-") as folder:
         machine = os.path.join(folder, "machine.json")
         with open(machine, "w", encoding="utf-8") as file:
             file.write(MACHINE)
         runs = [("simulated", f"sim:{machine}", 3000, {}),
                 ("host", "host:2@any", 50000, {"FILCH_TRACE_EVENTS": "200000"}),
+                # Its tasks are the host's: the GPUs are idle, and measured.
+                ("GPUs", "cuda,host:1@any", 30000,
+                 {"LD_LIBRARY_PATH": os.path.dirname(driver), "FILCH_NVML": nvml,
+                  "FAKECUDA_CONFIG": '{"devices": [{"count": 2}]}'}),
                 ("too many events", "host:1@any", 2000, {"FILCH_TRACE_EVENTS": "500"})]
         browser = Browser(chromium)
         try:
@@ -312,6 +339,7 @@ def main():
                 data = check_page(browser, path, title)
                 check([job["label"] for job in data["jobs"][:2]] == ["first", "second"], "labels of jobs")
                 check((data["events_overwritten"] > 0) == (title == "too many events"), "missing events")
+                check(bool(data.get("power")) == (title == "GPUs"), "power of GPUs")
                 if title == "simulated":
                     check(data["thefts"] and data["copies"], "thefts and copies")
                 if title == "host":

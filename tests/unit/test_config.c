@@ -21,7 +21,7 @@ static const char *const known[] = {
     "FILCH_SPIN_US",      "FILCH_LANES",       "FILCH_REPLAY",       "FILCH_NVRTC",
     "FILCH_CACHE_DIR",    "FILCH_CACHE_LIMIT", "FILCH_CUDA_CONTEXT", "FILCH_CUDA_SCHEDULE",
     "FILCH_MEMORY_LIMIT", "FILCH_MULTICAST",   "FILCH_ARENA",        "FILCH_STAGE_THREADS",
-    "FILCH_SPEEDS",       "FILCH_BIND",        "FILCH_REPORT",
+    "FILCH_SPEEDS",       "FILCH_BIND",        "FILCH_REPORT",       "FILCH_NVML",
 };
 
 #define KNOWN (sizeof known / sizeof known[0])

@@ -73,6 +73,15 @@ const lanes = {
     pending: lanesOf(data.pending),
 };
 
+// Columns of a sample of a GPU's power, and the GPU of each device that has samples or a reason why not.
+const SAMPLE = {at: 0, milliwatts: 1, megahertz: 2, isHeldDown: 3};
+const gpus = data.power && data.power.gpus || [];
+const gpuOf = data.devices.map((device, d) => gpus.find(gpu => gpu.devices.includes(d)) || null);
+
+function samplesOf(d) {
+    return gpuOf[d] && gpuOf[d].rows || [];
+}
+
 function endOfAll() {
     let end = 1;
     for (const list of Object.values(lanes))

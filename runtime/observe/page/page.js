@@ -57,6 +57,7 @@ showMissing();
 showLegend();
 showJobs();
 showBench();
+showPower();
 showSelected();
 listenToTimeline();
 draw();

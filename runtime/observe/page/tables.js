@@ -244,6 +244,46 @@ function showJobs() {
     ], shown);
 }
 
+// A quantity of a GPU that may not have been measured.
+function measured(d, name) {
+    const of = gpuOf[d] && gpuOf[d][name];
+    return of && of.why === undefined ? of : null;
+}
+
+function rangeText(of, unit) {
+    return of ? `${significant(of.mean, 4)} ${unit} (${significant(of.least, 4)} to ${significant(of.most, 4)})`
+              : "not measured";
+}
+
+function showPower() {
+    const texts = [];
+    if (data.power && data.power.why)
+        texts.push(`Power and clocks were not measured: ${data.power.why}.`);
+    for (const gpu of gpus) {
+        const names = gpu.devices.map(d => data.devices[d].name).join(", ");
+        const reasons = new Set([gpu.why, ...["watts", "megahertz", "held_down"].map(
+            name => gpu[name] && gpu[name].why)].filter(why => why));
+        if (reasons.size > 0)
+            texts.push(`Not all of ${names} was measured: ${[...reasons].join("; ")}.`);
+        const held = measured(gpu.devices[0], "held_down");
+        if (held && held.by_power > 0)
+            texts.push(`The limit of the power held the clock of ${names} down in ` +
+                       `${percentText(held.by_power)} of the samples.`);
+        if (held && held.by_heat > 0)
+            texts.push(`Heat held the clock of ${names} down in ${percentText(held.by_heat)} of the samples.`);
+    }
+    document.getElementById("power-text").textContent = texts.join(" ");
+}
+
+function powerColumns() {
+    if (gpus.length === 0)
+        return [];
+    const column = (title, name, unit) => ({
+        title, value: device => (measured(device.index, name) || {mean: -1}).mean,
+        show: device => gpuOf[device.index] ? rangeText(measured(device.index, name), unit) : "\u2013"});
+    return [column("power", "watts", "W"), column("SM clock", "megahertz", "MHz")];
+}
+
 function showDevices() {
     const of = figures(), stat = (d, name) => of.stats[d][statIndex[name]];
     const count = (title, name, show = countText) => ({
@@ -255,5 +295,6 @@ function showDevices() {
         count("work items", "tiles"), count("stolen in", "stolen_in"), count("stolen out", "stolen_out"),
         count("bytes in", "bytes_in", bytesText), count("bytes out", "bytes_out", bytesText),
         count("from devices", "bytes_peer", bytesText), count("evictions", "evicted"),
+        ...powerColumns(),
     ], data.devices.map((device, index) => ({...device, index})));
 }

@@ -1,6 +1,6 @@
 // The timeline: one canvas, drawn anew for each view. Items narrower than a pixel are summed up.
 
-const LABELS = 132, AXIS = 24, JOBS = 20, COPIES = 7;
+const LABELS = 132, AXIS = 24, JOBS = 20, COPIES = 7, POWER = 14;
 
 const canvas = document.getElementById("canvas");
 const pen = canvas.getContext("2d");
@@ -13,8 +13,9 @@ function layOut() {
     view.rows = data.devices.map((device, d) => {
         const depths = lanes.tiles[d].depths, hasCopies = lanes.copies[d].rows.length > 0;
         const height = depths === 1 ? unit : Math.max(7, Math.round(unit / depths * 1.4)) * depths;
-        const row = {y, height, item: height / depths, copies: hasCopies ? COPIES : 0};
-        y += height + row.copies + 5;
+        const row = {y, height, item: height / depths, copies: hasCopies ? COPIES : 0,
+                     power: measured(d, "watts") && samplesOf(d).length > 0 ? POWER : 0};
+        y += height + row.copies + row.power + 5;
         return row;
     });
     view.height = y + 2;
@@ -115,10 +116,44 @@ function itemName(row) {
     return data.names[row[TILE.label] ?? row[TILE.name]];
 }
 
+// The power of a device's GPU as a line, from 0 to the most; thick where its limit held the clock down.
+function drawPower(d) {
+    const row = view.rows[d], bottom = row.y + row.height + row.copies + row.power;
+    const most = 1000 * measured(d, "watts").most, samples = samplesOf(d);
+    pen.save();
+    pen.beginPath();
+    pen.rect(LABELS, bottom - row.power, view.width - LABELS, row.power);
+    pen.clip();
+    pen.strokeStyle = pen.fillStyle = view.colours["--accent"];
+    pen.beginPath();
+    for (const sample of samples) {
+        const x = xOf(sample[SAMPLE.at]), y = bottom - 1 - sample[SAMPLE.milliwatts] / most * (row.power - 3);
+        pen.lineTo(x, y);
+        if (sample[SAMPLE.isHeldDown])
+            pen.fillRect(x - 1, y - 1, 3, 3);
+    }
+    pen.stroke();
+    pen.restore();
+}
+
+// The sample of a device's GPU nearest to a time, as a text for the pointer.
+function describePower(d, t) {
+    let best = samplesOf(d)[0];
+    for (const sample of samplesOf(d))
+        if (Math.abs(sample[SAMPLE.at] - t) < Math.abs(best[SAMPLE.at] - t))
+            best = sample;
+    const rows = [["device", data.devices[d].name], ["power", `${significant(best[SAMPLE.milliwatts] / 1000, 4)} W`]];
+    if (best[SAMPLE.megahertz] > 0)
+        rows.push(["SM clock", `${best[SAMPLE.megahertz]} MHz`]);
+    rows.push(["clock held down by the power's limit", best[SAMPLE.isHeldDown] ? "yes" : "no"],
+              ["at", timeText(best[SAMPLE.at], 6)]);
+    return {title: "power and clock", rows};
+}
+
 function drawDevice(d) {
     const row = view.rows[d], tiles = lanes.tiles[d], colours = view.colours;
     pen.fillStyle = colours["--row"];
-    pen.fillRect(LABELS, row.y, view.width - LABELS, row.height + row.copies);
+    pen.fillRect(LABELS, row.y, view.width - LABELS, row.height + row.copies + row.power);
     pen.fillStyle = colours["--text"];
     pen.textAlign = "right";
     if (row.height >= 9)
@@ -132,6 +167,8 @@ function drawDevice(d) {
     if (row.copies > 0)
         drawLane(lanes.copies[d], () => ({y: row.y + row.height + 1, height: row.copies - 1,
                                           colour: colours["--data"]}));
+    if (row.power > 0)
+        drawPower(d);
     pen.fillStyle = colours["--theft"];
     const thefts = lanes.thefts[d];
     let last = -10;
@@ -275,10 +312,12 @@ function rowAt(lane, t, slack, depth) {
 }
 
 function describe(x, y) {
-    const d = view.rows.findIndex(row => y >= row.y && y < row.y + row.height + row.copies);
+    const d = view.rows.findIndex(row => y >= row.y && y < row.y + row.height + row.copies + row.power);
     if (x < LABELS || d < 0)
         return null;
     const row = view.rows[d], t = timeAt(x), pixel = timeAt(x + 1) - t;
+    if (y >= row.y + row.height + row.copies)
+        return describePower(d, t);
     if (y >= row.y + row.height) {
         const copy = rowAt(lanes.copies[d], t, pixel);
         return copy && {title: `copy ${COPY_KINDS[copy[COPY.kind]]}`, rows: [
@@ -379,6 +418,8 @@ function showLegend() {
         entries.push(entry("--c-rest", `${codelets.length - COLOURS} other codelets`));
     if (data.copies.length > 0)
         entries.push(entry("--data", "copies"));
+    if (view.rows.some(row => row.power > 0))
+        entries.push(entry("--accent", "power, dots where its limit held the clock down"));
     entries.push(entry("--theft", "thefts"), entry("--starved", "waits"));
     fill("legend", ...entries);
 }
