@@ -5,7 +5,7 @@ module filch_arrays
   use filch_c
   implicit none
   private
-  public :: filch_array, filch_memory, filch_memory_t, filch_view_of, filch_rows_above
+  public :: filch_array, filch_memory, filch_memory_t, filch_view_of, filch_ld, filch_rows_above
 
   ! Where an array lies; made by filch_array() and filch_memory().
   type :: filch_memory_t
@@ -27,7 +27,8 @@ module filch_arrays
 
   ! call filch_view_of(task, k, x): makes the pointer x, of one or two dimensions, a view of the
   ! k-th access, valid during the call. x is null if there is no such access, if its elements have
-  ! another size, or if there are several columns and x has one dimension.
+  ! another size, or if there are several columns and x has one dimension. A pointer of two
+  ! dimensions has gaps between its columns, and must not be declared contiguous.
   interface filch_view_of
     module procedure view_r8_1, view_r8_2, view_r4_1, view_r4_2, view_c8_1, view_c8_2, view_c4_1, &
       view_c4_2, view_i4_1, view_i4_2, view_i8_1, view_i8_2
@@ -45,6 +46,20 @@ contains
     of = filch_memory_t(ptr, element, rows, 1, rows)
     if (present(cols)) of%cols = cols
     if (present(ld)) of%ld = ld
+  end function
+
+  ! The leading dimension of the k-th view, for BLAS and LAPACK beside x(1, 1): elements from a column
+  ! to the next. Of scratch memory the bytes. 0 without such a view, and where it is too large for
+  ! the kind.
+  recursive function filch_ld(task, k) result(ld)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    integer :: ld
+    type(filch_view), pointer :: views(:)
+    ld = 0
+    if (k < 1 .or. k > task%view_count) return
+    call c_f_pointer(task%views, views, [task%view_count])
+    if (views(k)%ld <= huge(ld)) ld = int(views(k)%ld)
   end function
 
   ! Rows of the handle above the k-th view; 0 without such a view.

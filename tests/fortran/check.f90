@@ -15,6 +15,19 @@ contains
     code = 0
   end function
 
+  ! The same through a procedure that takes a leading dimension.
+  recursive integer(c_int) function increase_ld(task) bind(c) result(code)
+    type(filch_call), intent(in) :: task
+    real(dp), pointer :: x(:, :), by
+    external :: raise
+    integer :: ld(0:2)
+    call filch_view_of(task, 1, x)
+    call c_f_pointer(task%args, by)
+    call raise(size(x, 1), size(x, 2), by, x(1, 1), filch_ld(task, 1))
+    ld = [filch_ld(task, 0), filch_ld(task, 1), filch_ld(task, 2)]
+    code = merge(0_c_int, 1_c_int, all(ld == [0, 9, 0]))
+  end function
+
   recursive integer(c_int) function zero(task) bind(c) result(code)
     type(filch_call), intent(in) :: task
     real(dp), pointer :: x(:)
@@ -203,7 +216,7 @@ contains
 
   subroutine test_matrices() ! a part of a matrix, in tiles
     real(dp), target :: a(9, 8), by
-    type(filch_codelet_t) :: code
+    type(filch_codelet_t) :: code, by_ld
     type(filch_data_t) :: data
     type(filch_graph_t) :: graph
     type(filch_access) :: access
@@ -211,6 +224,7 @@ contains
     integer(c_int64_t) :: first, second
     a = 0
     call code%create(runtime, 'increase', increase, args_size=c_sizeof(by), work=work)
+    call by_ld%create(runtime, 'increase_ld', increase_ld, args_size=c_sizeof(by))
     call data%create(runtime, filch_array(a(2:8, 3:7)), 3, 2, label='part')
     call require(data%tile_rows == 3 .and. data%tile_cols == 3, '3 by 3 tiles')
     call graph%create(runtime)
@@ -224,6 +238,14 @@ contains
       end do
     end do
     call graph%run()
+    call graph%destroy()
+    call graph%create(runtime)
+    do j = 1, 3
+      do i = 1, 3
+        by = 10*i + j
+        call graph%add(by_ld, [filch_rw(data, i, j)], args=c_loc(by))
+      end do
+    end do
     call graph%run()
     do j = 1, 8
       do i = 1, 9
