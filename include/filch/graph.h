@@ -373,7 +373,9 @@ FILCH_API filch_status filch_graph_write_dot(filch_graph *graph, const char *pat
  *         runtime without a GPU, cuda_signal_device is no GPU, or cuda_waits of an open graph);
  *         FILCH_BAD_INDEX (cuda_signal_device); FILCH_BACKEND, FILCH_DEVICE_LOST (the driver
  *         refuses an event); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED. On failure
- *         nothing runs and no callback is called.
+ *         nothing runs and no callback is called, and a graph not sealed before still takes tasks,
+ *         but in four cases: FILCH_CYCLE, short memory, a refused CUDA event, and a handle that
+ *         another thread acquires during the call.
  *
  * Thread safety: any thread. Blocking: short locks; the first submission seals the graph. Later
  * submissions allocate nothing once earlier jobs are released. Since 0.1.

@@ -90,7 +90,8 @@ typedef struct filch_repeat_desc {
  *         FILCH_WRONG_STATE (an open graph, or a task reads a never written tile of a handle
  * without a buffer); FILCH_BUSY (the graph still runs, or the host has acquired a handle of the
  *         graph); FILCH_CYCLE; FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED. On failure
- *         nothing runs and no callback is called.
+ *         nothing runs and no callback is called. As for filch_graph_submit(), a graph not
+ *         sealed before still takes tasks.
  *
  * Thread safety: any thread. Blocking: short locks; seals a graph not yet sealed. Since 0.1.
  */

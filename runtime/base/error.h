@@ -11,6 +11,9 @@
 
 #define FL_ERROR_LOG_SLOTS 64
 
+/* Three arguments for "job%s%s%s": the name in quotes behind a blank, or nothing without a name. */
+#define FL_NAMED(name) (name)[0] != '\0' ? " '" : "", (name), (name)[0] != '\0' ? "'" : ""
+
 /* Facts known to the detector. Null texts mean "does not apply". */
 typedef struct fl_fault {
     filch_status status;

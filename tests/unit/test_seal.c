@@ -392,6 +392,47 @@ static void the_very_first_run_of_a_sealed_graph_allocates_nothing(void **state)
     assert_ok(filch_graph_destroy(graph));
 }
 
+/* A refused call seals nothing: the graph takes tasks, and runs with them. */
+static void a_refused_graph_takes_tasks(void **state)
+{
+    (void)state;
+    double x = 0;
+    filch_data *data = fixture_vector(runtime, &x, sizeof x, 1, 1);
+    filch_data_desc bare = {.size = sizeof bare, .element = 8, .rows = 1};
+    bare.flags = FILCH_DATA_NO_BUFFER;
+    filch_data *unwritten = NULL;
+    assert_ok(filch_data_create(runtime, &bare, &unwritten));
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_job *job = NULL;
+    assert_status(filch_graph_repeat(graph, NULL, NULL, &job), FILCH_INVALID_ARGUMENT);
+    int number = 0;
+    fixture_add(graph, note, &number, &fixture_access(data, 0, FILCH_READWRITE), 1);
+    assert_ok(filch_data_acquire(data, FILCH_READ));
+    assert_status(filch_graph_submit(graph, NULL, &job), FILCH_BUSY);
+    filch_error error = FILCH_ERROR_INIT;
+    assert_ok(filch_runtime_error(runtime, &error));
+    assert_string_equal(error.text, "the host has acquired the handle and not released it");
+    assert_status(filch_graph_repeat(graph, NULL, NULL, &job), FILCH_BUSY);
+    assert_ok(filch_data_release(data));
+    ++number;
+    fixture_add(graph, note, &number, &fixture_access(unwritten, 0, FILCH_READ), 1);
+    assert_status(filch_graph_submit(graph, NULL, &job), FILCH_WRONG_STATE);
+    assert_ok(filch_data_acquire(unwritten, FILCH_WRITE));
+    assert_ok(filch_data_release(unwritten));
+    ++number;
+    fixture_add(graph, note, &number, NULL, 0);
+    assert_null(job);
+    ran_count = 0;
+    assert_ok(fixture_run(graph));
+    assert_int_equal(ran_count, 3);
+    filch_task_desc late = FILCH_TASK_DESC_INIT;
+    late.codelet = nothing;
+    assert_status(filch_graph_add(graph, &late, NULL), FILCH_WRONG_STATE);
+    assert_ok(filch_graph_destroy(graph));
+    assert_ok(filch_data_destroy(data));
+    assert_ok(filch_data_destroy(unwritten));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -406,6 +447,7 @@ int main(void)
         cmocka_unit_test(a_static_policy_keeps_affinity_and_owners),
         cmocka_unit_test(resubmitting_allocates_nothing),
         cmocka_unit_test(the_very_first_run_of_a_sealed_graph_allocates_nothing),
+        cmocka_unit_test(a_refused_graph_takes_tasks),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

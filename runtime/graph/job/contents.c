@@ -104,6 +104,19 @@ filch_status fl_job_check_contents(const filch_job *job, filch_error *error)
     return status;
 }
 
+filch_status fl_graph_check_handles(const filch_graph *graph, const char *label, filch_error *error)
+{
+    filch_status status = FILCH_OK;
+    for (size_t i = 0; i < graph->slot_count && status == FILCH_OK; ++i) {
+        const filch_data *data = graph->slots[i]->use.data;
+        status = data->is_held ? fl_data_fail_held(data, label, error) : FILCH_OK;
+    }
+    for (size_t i = 0; i < graph->slot_count && status == FILCH_OK; ++i) {
+        status = check_slot(graph->slots[i], error);
+    }
+    return status;
+}
+
 void fl_job_note_contents(const filch_job *job)
 {
     if (job->batch != NULL) {

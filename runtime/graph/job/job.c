@@ -260,11 +260,8 @@ filch_status fl_job_enqueue(filch_job *job, filch_error *error)
     fl_core *core = job->object.core;
     size_t count = fl_job_use_count(job);
     for (size_t i = 0; i < count; ++i) {
-        const filch_data *data = fl_job_use(job, i)->data;
-        if (data->is_held) {
-            return fl_error_fill(error, (fl_fault){.status = FILCH_BUSY, .label = job->label},
-                                 "the host has acquired the handle '%s' and not released it",
-                                 data->label);
+        if (fl_job_use(job, i)->data->is_held) {
+            return fl_data_fail_held(fl_job_use(job, i)->data, job->label, error);
         }
     }
     filch_status status = fl_job_check_contents(job, error);

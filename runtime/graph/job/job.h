@@ -166,6 +166,10 @@ filch_status fl_job_enqueue(filch_job *job, filch_error *error);
  * neither the job nor an earlier job or the host writes the contents. The caller holds
  * core->lock. */
 filch_status fl_job_check_contents(const filch_job *job, filch_error *error);
+/* Checks the handles of a closed graph's next job, with a label for errors: FILCH_BUSY and
+ * FILCH_WRONG_STATE as from fl_job_enqueue. The caller holds core->lock. */
+filch_status fl_graph_check_handles(const filch_graph *graph, const char *label,
+                                    filch_error *error);
 /* Marks the tiles that the job is to write as written, already now. The caller holds core->lock. */
 void fl_job_note_contents(const filch_job *job);
 /* Check the contents read by a task of an open graph, before adding the task; and note the task's
@@ -186,8 +190,13 @@ void fl_job_submit(filch_job *job);
  * The caller holds graph->lock. */
 filch_status fl_graph_make_job(filch_graph *graph, const filch_submit_desc *submit,
                                const char *call, filch_job **made);
-/* Seals a closed graph for a submission, if the caller has not. The caller holds graph->lock. */
+/* Seals a closed graph, if the caller has not. `call` is for errors. The caller holds graph->lock.
+ */
 filch_status fl_graph_seal_for(filch_graph *graph, const char *call);
+/* Seals a closed graph for a submission, if the caller has not and no handle stands against the
+ * submission: a refused graph still takes tasks. The caller holds graph->lock. */
+filch_status fl_graph_seal_to_run(filch_graph *graph, const filch_submit_desc *submit,
+                                  const char *call);
 
 /* --- Steps of starting and completing a job, for repetitions (repeat.c) --- */
 

@@ -359,10 +359,9 @@ static filch_status make_first(fl_repeat *repeat, filch_job **run)
 {
     filch_graph *graph = repeat->graph;
     fl_latch_lock(&graph->lock);
-    filch_status status = fl_graph_seal_for(graph, CALL);
-    if (status == FILCH_OK && graph->task_count == 0) {
-        status = refuse(graph, FILCH_INVALID_ARGUMENT, "the graph has no tasks");
-    }
+    filch_status status = graph->kind == FILCH_GRAPH_CLOSED && graph->task_count == 0
+                              ? refuse(graph, FILCH_INVALID_ARGUMENT, "the graph has no tasks")
+                              : fl_graph_seal_to_run(graph, &repeat->submit, CALL);
     if (status == FILCH_OK) {
         status = fl_graph_make_job(graph, &repeat->submit, CALL, run);
     }

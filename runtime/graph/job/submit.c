@@ -65,6 +65,23 @@ filch_status fl_graph_seal_for(filch_graph *graph, const char *call)
     return graph->state == FL_GRAPH_SEALED ? FILCH_OK : fl_graph_seal_locked(graph);
 }
 
+filch_status fl_graph_seal_to_run(filch_graph *graph, const filch_submit_desc *submit,
+                                  const char *call)
+{
+    fl_core *core = graph->object.core;
+    if (graph->kind == FILCH_GRAPH_CLOSED && graph->state == FL_GRAPH_BUILDING) {
+        filch_error error = FILCH_ERROR_INIT;
+        const char *label = submit->label != NULL ? submit->label : graph->label;
+        fl_mutex_lock(&core->lock);
+        filch_status status = fl_graph_check_handles(graph, label, &error);
+        fl_mutex_unlock(&core->lock);
+        if (status != FILCH_OK) {
+            return fl_core_fail(core, status, call, error.label, "%s", error.text);
+        }
+    }
+    return fl_graph_seal_for(graph, call);
+}
+
 filch_status filch_graph_seal(filch_graph *graph)
 {
     filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
@@ -145,7 +162,7 @@ filch_status filch_graph_submit(filch_graph *graph, const filch_submit_desc *sub
     filch_job *made = NULL;
     fl_latch_lock(&graph->lock);
     if (graph->kind == FILCH_GRAPH_CLOSED) {
-        status = fl_graph_seal_for(graph, "filch_graph_submit");
+        status = fl_graph_seal_to_run(graph, &full, "filch_graph_submit");
     } else if (graph->state != FL_GRAPH_BUILDING) {
         status = fl_core_fail(core, FILCH_WRONG_STATE, "filch_graph_submit", graph->label,
                               "an open graph is submitted once");

@@ -639,6 +639,13 @@ void fl_data_free_parts(filch_data *data)
     data->row_starts = data->col_starts = data->written = NULL;
 }
 
+filch_status fl_data_fail_held(const filch_data *data, const char *label, filch_error *error)
+{
+    return fl_error_fill(error, (fl_fault){.status = FILCH_BUSY, .label = label},
+                         "the host has acquired the handle%s%s%s and not released it",
+                         FL_NAMED(data->label));
+}
+
 filch_status fl_data_fail_unwritten(const filch_data *data, uint32_t tile, const char *call,
                                     filch_error *error)
 {

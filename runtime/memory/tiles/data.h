@@ -188,6 +188,9 @@ static inline void fl_data_note_written(struct filch_data *data, uint32_t tile)
 /* Returns FILCH_OK, or records FILCH_UNSUPPORTED for the call: the handle is a partition. */
 filch_status fl_data_refuse_part(const struct filch_data *data, const char *call);
 
+/* Reports, with a label of the caller's, that the host holds the handle: FILCH_BUSY. */
+filch_status fl_data_fail_held(const struct filch_data *data, const char *label,
+                               filch_error *error);
 /* Reports a read of a tile without contents. */
 filch_status fl_data_fail_unwritten(const struct filch_data *data, uint32_t tile, const char *call,
                                     filch_error *error);
