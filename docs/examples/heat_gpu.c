@@ -116,6 +116,11 @@ static void need(filch_status status, filch_runtime *rt)
     if (status == FILCH_OK)
         return;
     filch_runtime_error(rt, &error);
+    if (error.status != status) { /* filch keeps no record: the call's first argument is wrong */
+        error = (filch_error)FILCH_ERROR_INIT;
+        error.status = status;
+        snprintf(error.text, sizeof error.text, "%s", filch_status_message(status));
+    }
     stop(&error);
 }
 

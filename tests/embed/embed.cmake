@@ -79,6 +79,13 @@ endforeach()
 filch_test(example-heat embed 60 example_heat 200 8)
 filch_test(example-heat-gpu embed 60 example_heat_gpu 200 8)
 filch_test(example-report embed 60 example_report 40 3)
+add_executable(example_need ${embed}/need.c)
+target_link_libraries(example_need PRIVATE filch filch_flags m)
+foreach(older IN ITEMS "" -older)
+    filch_test(example-need${older} embed 60 example_need ${older})
+    set_property(TEST embed.example-need${older}.${build} PROPERTY PASS_REGULAR_EXPRESSION
+                 "^heat: INVALID_HANDLE: the handle is null, destroyed or of another kind")
+endforeach()
 if(CMAKE_CXX_COMPILER AND TARGET test_unit_kernels_emulated)
     set(relax ${CMAKE_CURRENT_BINARY_DIR}/tutorial/relax.cu)
     add_custom_command(OUTPUT ${relax} DEPENDS ${PROJECT_SOURCE_DIR}/docs/examples/heat_gpu.c

@@ -251,7 +251,7 @@ class runtime
     /**
      * Makes a codelet of the C interface.
      *
-     * @param desc description; copied.
+     * @param desc description; copied. Its host function must not throw: std::terminate() follows.
      * @return the codelet.
      * @throw error as filch_codelet_create().
      */
