@@ -13,7 +13,8 @@ module filch
   use filch_arrays
   implicit none
   public
-  private :: settle, refuse, text_of, c_text, at_least_one, batch_desc
+  private :: settle, refuse, text_of, c_text, at_least_one, batch_desc, wrong_access, wrong_memory
+  integer(c_int32_t), parameter, private :: NO_TILES = -2 ! rows or cols of a block, below 1
 
   ! A failure: status (FILCH_OK: none), the own code of the task, the driver or the system, a
   ! sentence, and the names of the task, codelet or handle, and of the device concerned.
@@ -331,8 +332,9 @@ contains
     type(filch_tiling) :: tiling
     character(:), allocatable, target :: text
     integer(c_int) :: status
-    if (.not. memory%is_regular) then
-      call refuse('the elements of a column of the array are not contiguous', error)
+    text = wrong_memory(memory, tile_rows, tile_cols)
+    if (text /= '') then
+      call refuse(text, error)
       return
     end if
     desc%ptr = memory%ptr
@@ -356,6 +358,23 @@ contains
     this%tile_rows = int(tiling%rows)
     this%tile_cols = int(tiling%cols)
   end subroutine
+
+  ! What is wrong with an array or its tiles, and would be a huge number for C; empty: nothing.
+  function wrong_memory(memory, tile_rows, tile_cols) result(text)
+    type(filch_memory_t), intent(in) :: memory
+    integer, intent(in), optional :: tile_rows, tile_cols
+    character(:), allocatable :: text
+    text = ''
+    if (present(tile_rows)) then
+      if (tile_rows < 0) text = 'tile_rows is negative'
+    end if
+    if (present(tile_cols)) then
+      if (tile_cols < 0) text = 'tile_cols is negative'
+    end if
+    if (.not. memory%is_regular) text = 'the elements of a column of the array are not contiguous'
+    if (memory%rows < 0 .or. memory%cols < 0) text = 'the number of rows or columns is negative'
+    if (memory%ld < 0) text = 'the leading dimension is negative'
+  end function
 
   ! Defines the addition of FILCH_REDUCE accesses, by codelets without arguments.
   subroutine data_reduction(this, init, combine, error)
@@ -435,7 +454,7 @@ contains
   end function
 
   ! An access in a mode to rows x cols tiles from the tile (row, col) on, which are one view. Without
-  ! rows or cols all tiles from there on.
+  ! rows or cols all tiles from there on. graph%add refuses rows or cols below 1.
   pure function filch_block(data, mode, row, col, rows, cols) result(access)
     type(filch_data_t), intent(in) :: data
     integer(c_int), intent(in) :: mode
@@ -444,8 +463,31 @@ contains
     access = filch_tile(data, mode, row, col)
     access%rows = FILCH_TO_END
     access%cols = FILCH_TO_END
-    if (present(rows)) access%rows = rows
-    if (present(cols)) access%cols = cols
+    if (present(rows)) access%rows = merge(rows, NO_TILES, rows > 0)
+    if (present(cols)) access%cols = merge(cols, NO_TILES, cols > 0)
+  end function
+
+  ! What is wrong with the first access that names no tile, numbers counted from 1; empty: none.
+  function wrong_access(list) result(text)
+    type(filch_access), intent(in) :: list(:)
+    character(:), allocatable :: text
+    character(120) :: line
+    integer :: k
+    text = ''
+    do k = 1, size(list)
+      if (list(k)%mode == FILCH_SCRATCH) cycle
+      if (list(k)%row < 0 .or. list(k)%col < 0) then
+        write (line, '(3(a,i0),a)') 'accesses(', k, '): tile (', list(k)%row + 1, ', ', &
+          list(k)%col + 1, '), but tiles are numbered from 1'
+      else if (list(k)%rows == NO_TILES .or. list(k)%cols == NO_TILES) then
+        write (line, '(a,i0,a)') 'accesses(', k, &
+          '): a block has at least 1 row and 1 column of tiles'
+      else
+        cycle
+      end if
+      text = trim(line)
+      return
+    end do
   end function
 
   ! Private memory of a call.
@@ -491,7 +533,13 @@ contains
     type(filch_failure_t), intent(out), optional :: error
     type(filch_graph_desc) :: desc
     if (present(open)) desc%kind = merge(FILCH_GRAPH_OPEN, FILCH_GRAPH_CLOSED, open)
-    if (present(max_live)) desc%max_live = max_live
+    if (present(max_live)) then
+      if (max_live < 0) then
+        call refuse('max_live is negative', error)
+        return
+      end if
+      desc%max_live = max_live
+    end if
     this%runtime = runtime%handle
     call settle(filch_graph_create(runtime%handle, desc, this%handle), runtime%handle, error)
   end subroutine
@@ -512,7 +560,13 @@ contains
     type(filch_failure_t), intent(out), optional :: error
     type(filch_task_desc) :: desc
     type(filch_access), target :: list(size(accesses))
+    character(:), allocatable :: wrong
     list = accesses
+    wrong = wrong_access(list)
+    if (wrong /= '') then
+      call refuse(wrong, error)
+      return
+    end if
     desc%codelet = codelet%handle
     desc%access_count = size(list)
     if (size(list) > 0) desc%accesses = c_loc(list)
@@ -585,6 +639,10 @@ contains
     real(c_double), intent(in), optional :: seconds
     type(filch_failure_t), intent(out), optional :: error
     real(c_double) :: limit
+    if (count < 0) then
+      call refuse('count is negative', error)
+      return
+    end if
     limit = -1
     if (present(seconds)) limit = seconds
     call settle(filch_graph_wait_below(this%handle, count, limit), this%runtime, error)
