@@ -11,8 +11,9 @@
 
 #define FL_ERROR_LOG_SLOTS 64
 
-/* Three arguments for "job%s%s%s": the name in quotes behind a blank, or nothing without a name. */
-#define FL_NAMED(name) (name)[0] != '\0' ? " '" : "", (name), (name)[0] != '\0' ? "'" : ""
+/* Three arguments for "%s%s%s": the name in quotes behind a word, or what to say without a name. */
+#define FL_NAME(word, name, without) \
+    (name)[0] != '\0' ? word "'" : (without), (name), (name)[0] != '\0' ? "'" : ""
 
 /* Facts known to the detector. Null texts mean "does not apply". */
 typedef struct fl_fault {

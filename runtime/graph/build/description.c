@@ -21,7 +21,8 @@ static filch_status check_reduction(const filch_graph *graph, const filch_task_d
     if (init == NULL) {
         return fl_graph_refuse(
             graph, desc, FILCH_WRONG_STATE,
-            "access %u: nobody said how to reduce to '%s' (filch_data_reduction)", i, data->label);
+            "access %u: nobody said how to reduce to %s%s%s (filch_data_reduction)", i,
+            FL_NAME("", data->label, "the handle"));
     }
     if (fl_codelet_may_pend(desc->codelet)) {
         return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
@@ -51,9 +52,9 @@ static filch_status refuse_common(const filch_graph *graph, const filch_task_des
 {
     const filch_access *a = &desc->accesses[j], *b = &desc->accesses[i];
     return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
-                           "accesses %u and %u name tile (%u, %u) of '%s', one to write it", j, i,
+                           "accesses %u and %u name tile (%u, %u) of %s%s%s, one to write it", j, i,
                            a->row > b->row ? a->row : b->row, a->col > b->col ? a->col : b->col,
-                           a->data->label);
+                           FL_NAME("", a->data->label, "the handle"));
 }
 
 /* Tells whether one of two accesses writes, so that they may have no tile in common. */
@@ -72,15 +73,18 @@ static filch_status check_block(const filch_graph *graph, const filch_task_desc 
     if (tiles.row1 > data->tiles_down || tiles.col1 > data->tiles_across) {
         return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
                                "access %u: the block of %u x %u tiles from tile (%u, %u) on is not "
-                               "within the %u x %u tiles of '%s'",
+                               "within the %u x %u tiles of %s%s%s",
                                i, access->rows, access->cols, access->row, access->col,
-                               data->tiles_down, data->tiles_across, data->label);
+                               data->tiles_down, data->tiles_across,
+                               FL_NAME("", data->label, "the handle"));
     }
     if (access->mode > FILCH_READWRITE && fl_access_is_block(access)) {
-        return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
-                               "access %u: a block of %u x %u tiles of '%s' cannot %s, only a tile",
-                               i, tiles.row1 - tiles.row0, tiles.col1 - tiles.col0, data->label,
-                               access->mode == FILCH_COMMUTE ? "commute" : "reduce");
+        return fl_graph_refuse(
+            graph, desc, FILCH_INVALID_ARGUMENT,
+            "access %u: a block of %u x %u tiles of %s%s%s cannot %s, only a tile", i,
+            tiles.row1 - tiles.row0, tiles.col1 - tiles.col0,
+            FL_NAME("", data->label, "the handle"),
+            access->mode == FILCH_COMMUTE ? "commute" : "reduce");
     }
     for (uint32_t j = 0; j < i; ++j) {
         const filch_access *other = &desc->accesses[j];
@@ -128,13 +132,14 @@ static inline filch_status check_access(const filch_graph *graph, const filch_ta
     }
     if (FL_UNLIKELY(data->object.core != graph->object.core)) {
         return fl_graph_refuse(graph, desc, FILCH_WRONG_RUNTIME,
-                               "access %u: handle '%s' belongs to another runtime", i, data->label);
+                               "access %u: %s%s%s belongs to another runtime", i,
+                               FL_NAME("handle ", data->label, "the handle"));
     }
     if (FL_UNLIKELY(access->row >= data->tiles_down || access->col >= data->tiles_across)) {
         return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
-                               "access %u: tile (%u, %u) is outside the %u x %u tiles of '%s'", i,
+                               "access %u: tile (%u, %u) is outside the %u x %u tiles of %s%s%s", i,
                                access->row, access->col, data->tiles_down, data->tiles_across,
-                               data->label);
+                               FL_NAME("", data->label, "the handle"));
     }
     return FILCH_OK;
 }

@@ -53,11 +53,12 @@ static filch_status check(const filch_data *data, const filch_tiles *tiles, filc
     which->col1 = tiles->col1 != 0 ? tiles->col1 : which->col1;
     bool is_inside = which->row0 < which->row1 && which->row1 <= data->tiles_down &&
                      which->col0 < which->col1 && which->col1 <= data->tiles_across;
-    return is_inside ? FILCH_OK
-                     : fl_core_fail(core, FILCH_INVALID_ARGUMENT, ACQUIRE, data->label,
-                                    "tiles [%u, %u) x [%u, %u) are none of the %u x %u of '%s'",
-                                    which->row0, which->row1, which->col0, which->col1,
-                                    data->tiles_down, data->tiles_across, data->label);
+    return is_inside
+               ? FILCH_OK
+               : fl_core_fail(core, FILCH_INVALID_ARGUMENT, ACQUIRE, data->label,
+                              "tiles [%u, %u) x [%u, %u) are none of the %u x %u of %s%s%s",
+                              which->row0, which->row1, which->col0, which->col1, data->tiles_down,
+                              data->tiles_across, FL_NAME("", data->label, "the handle"));
 }
 
 /* Queues the hold's use. The caller holds core->lock. */
@@ -68,7 +69,8 @@ static filch_status enter(filch_hold *hold, filch_error *error)
     if (data->is_held) {
         return fl_error_fill(
             error, (fl_fault){.status = FILCH_BUSY, .call = ACQUIRE, .label = data->label},
-            "the host has acquired the handle '%s' and not released it", data->label);
+            "the host has acquired %s%s%s and not released it",
+            FL_NAME("the handle ", data->label, "the handle"));
     }
     if ((hold->mode & FILCH_READ) != 0 && fl_data_find_unwritten(data, hold->use.used, &tile)) {
         return fl_data_fail_unwritten(data, tile, ACQUIRE, error);

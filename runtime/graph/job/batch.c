@@ -343,10 +343,10 @@ static filch_status check_affine(fl_core *core, const filch_batch_access *access
         return fail(core, FILCH_OVERFLOW, i, label, "offset + scale * n overflows");
     }
     if (access->offset + access->scale * n > extent) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, SUBMIT, label,
-                            "access %u: offset + scale * n is %" PRIu64 ", past the %" PRIu64
-                            " elements of '%s'",
-                            i, access->offset + access->scale * n, extent, label);
+        return fl_core_fail(
+            core, FILCH_INVALID_ARGUMENT, SUBMIT, label,
+            "access %u: offset + scale * n is %" PRIu64 ", past the %" PRIu64 " elements of %s%s%s",
+            i, access->offset + access->scale * n, extent, FL_NAME("", label, "the handle"));
     }
     if (!writes) {
         return FILCH_OK;

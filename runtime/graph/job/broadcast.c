@@ -24,7 +24,8 @@ static void fail(filch_job *job, const filch_error *error)
                                  .call = error->call[0] != '\0' ? error->call : CALL,
                                  .device = error->device,
                                  .label = error->label},
-                      "job '%s' cannot broadcast '%s': %s", job->label, error->label, error->text);
+                      "%s%s%s cannot broadcast %s%s%s: %s", FL_NAME("job ", job->label, "the job"),
+                      FL_NAME("", error->label, "the handle"), error->text);
         fl_store_release(&job->failed, 1); /* release: error is written first */
     }
     fl_mutex_unlock(&job->lock);

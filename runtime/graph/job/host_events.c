@@ -160,8 +160,8 @@ void fl_job_signal(filch_job *job)
     filch_error error = FILCH_ERROR_INIT;
     if (device->backend->interop->event_record(device, job->signal, job->label, &error) !=
         FILCH_OK) {
-        fl_log_write(&core->log, FILCH_LOG_ERROR, "job '%s' cannot record its event: %s",
-                     job->label, error.text);
+        fl_log_write(&core->log, FILCH_LOG_ERROR, "%s%s%s cannot record its event: %s",
+                     FL_NAME("job ", job->label, "the job"), error.text);
     }
     job->signal = NULL;
 }

@@ -653,9 +653,9 @@ void fl_job_fail(filch_job *job, const fl_task *task, const fl_failure *why, uin
                                  .native_code = why->code,
                                  .device = why->device,
                                  .label = failed_label(job, task)},
-                      "%s of job '%s' returned %d on %s%s%s", what, job->label, why->code,
-                      why->device, why->text != NULL ? ": " : "",
-                      why->text != NULL ? why->text : "");
+                      "%s of %s%s%s returned %d on %s%s%s", what,
+                      FL_NAME("job ", job->label, "the job"), why->code, why->device,
+                      why->text != NULL ? ": " : "", why->text != NULL ? why->text : "");
         fl_store_release(&job->failed, 1); /* release: error is written first */
     }
     fl_mutex_unlock(&job->lock);
@@ -679,7 +679,8 @@ void fl_job_fail_device(filch_job *job, const fl_task *task, const filch_error *
                                  .call = error->call,
                                  .device = error->device,
                                  .label = failed_label(job, task)},
-                      "%s of job '%s': %s", what, job->label, error->text);
+                      "%s of %s%s%s: %s", what, FL_NAME("job ", job->label, "the job"),
+                      error->text);
         fl_store_release(&job->failed, 1); /* release: error is written first */
     }
     fl_mutex_unlock(&job->lock);
@@ -697,7 +698,8 @@ void fl_job_fail_start(filch_job *job, const filch_error *error)
                              .call = error->call,
                              .device = error->device,
                              .label = job->label},
-                  "job '%s' waits for an event: %s", job->label, error->text);
+                  "%s%s%s waits for an event: %s", FL_NAME("job ", job->label, "the job"),
+                  error->text);
     fl_store_release(&job->failed, 1); /* release: error is written first */
     fl_mutex_unlock(&job->lock);
     note_stop(job, FL_STOP_CANCELLED);

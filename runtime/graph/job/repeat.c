@@ -148,7 +148,8 @@ static void end(fl_repeat *repeat)
     if (result == FILCH_OUT_OF_MEMORY) {
         filch_error error = FILCH_ERROR_INIT;
         fl_error_fill(&error, (fl_fault){.status = result, .call = CALL, .label = job->label},
-                      "no memory for the next run of job '%s'", job->label);
+                      "no memory for the next run of %s%s%s",
+                      FL_NAME("job ", job->label, "the job"));
         fail(job, &error);
         result = FILCH_TASK_FAILED;
     }
@@ -208,8 +209,8 @@ static void ask(fl_repeat *repeat, uint64_t run)
         filch_error error = FILCH_ERROR_INIT;
         fl_error_fill(&error,
                       (fl_fault){.status = stop, .native_code = answer, .label = job->label},
-                      "the predicate of job '%s' returned %d about run %llu", job->label, answer,
-                      (unsigned long long)run);
+                      "the predicate of %s%s%s returned %d about run %llu",
+                      FL_NAME("job ", job->label, "the job"), answer, (unsigned long long)run);
         fail(job, &error);
     }
     fl_mutex_lock(&core->lock);

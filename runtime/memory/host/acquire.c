@@ -136,15 +136,17 @@ filch_status filch_data_view(const filch_data *data, uint32_t row, uint32_t col,
     if (view == NULL || row >= data->tiles_down || col >= data->tiles_across) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, VIEW, data->label,
                             view == NULL ? "there is nowhere to put the view"
-                                         : "tile (%u, %u) is outside the %u x %u tiles of '%s'",
-                            row, col, data->tiles_down, data->tiles_across, data->label);
+                                         : "tile (%u, %u) is outside the %u x %u tiles of %s%s%s",
+                            row, col, data->tiles_down, data->tiles_across,
+                            FL_NAME("", data->label, "the handle"));
     }
     fl_mutex_lock(&core->lock);
     bool is_acquired = fl_data_is_acquired(data, row, col);
     fl_mutex_unlock(&core->lock);
     if (!is_acquired) {
         return fl_core_fail(core, FILCH_WRONG_STATE, VIEW, data->label,
-                            "tile (%u, %u) of '%s' is not acquired", row, col, data->label);
+                            "tile (%u, %u) of %s%s%s is not acquired", row, col,
+                            FL_NAME("", data->label, "the handle"));
     }
     *view = fl_data_tile_view(data, fl_data_tile(data, row, col));
     return FILCH_OK;

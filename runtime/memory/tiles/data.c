@@ -642,8 +642,8 @@ void fl_data_free_parts(filch_data *data)
 filch_status fl_data_fail_held(const filch_data *data, const char *label, filch_error *error)
 {
     return fl_error_fill(error, (fl_fault){.status = FILCH_BUSY, .label = label},
-                         "the host has acquired the handle%s%s%s and not released it",
-                         FL_NAMED(data->label));
+                         "the host has acquired %s%s%s and not released it",
+                         FL_NAME("the handle ", data->label, "the handle"));
 }
 
 filch_status fl_data_fail_unwritten(const filch_data *data, uint32_t tile, const char *call,
@@ -651,6 +651,6 @@ filch_status fl_data_fail_unwritten(const filch_data *data, uint32_t tile, const
 {
     return fl_error_fill(
         error, (fl_fault){.status = FILCH_WRONG_STATE, .call = call, .label = data->label},
-        "tile (%u, %u) of '%s' is read, but nothing has written it", tile % data->tiles_down,
-        tile / data->tiles_down, data->label);
+        "tile (%u, %u) of %s%s%s is read, but nothing has written it", tile % data->tiles_down,
+        tile / data->tiles_down, FL_NAME("", data->label, "the handle"));
 }
