@@ -208,6 +208,29 @@ void test_elements(filch::runtime &runtime, const filch::data &x)
         (void)runtime.batch(
             2, [](filch::range, filch::view<float>) {}, filch::write(x));
     });
+    const filch::error outer = thrown_by(FILCH_INVALID_ARGUMENT, [&] {
+        g.add(
+            "outer", [](filch::views<const double>) {}, filch::read(x.tiles(1, 9)));
+    });
+    CHECK(contains(outer.what(), "'outer', access 0: tiles [1, 9) x [0, 1) are outside the 2 x 1"));
+    const filch::error reversed = thrown_by(FILCH_INVALID_ARGUMENT, [&] {
+        g.add(
+            "reversed", [](filch::views<const double>) {}, filch::read(x.tiles(2, 1)));
+    });
+    CHECK(contains(reversed.what(), "access 0: tiles [2, 1) x [0, 1) run backwards"));
+    void (*none)(filch::view<double>) = nullptr;
+    const filch::error null =
+        thrown_by(FILCH_INVALID_ARGUMENT, [&] { g.add("null", none, filch::write(x.tile(0))); });
+    CHECK(contains(null.what(), "'null': the function is a null pointer"));
+    void (*no_items)(filch::range, filch::view<double>) = nullptr;
+    thrown_by(FILCH_INVALID_ARGUMENT, [&] { (void)runtime.batch(2, no_items, filch::write(x)); });
+    std::vector<double> moved(2, 1);
+    filch::data from = runtime.data(moved), to = std::move(from);
+    const filch::error gone = thrown_by(FILCH_INVALID_HANDLE, [&] {
+        g.add(
+            "gone", [](filch::view<double>) {}, filch::write(from));
+    });
+    CHECK(contains(gone.what(), "'gone', access 0: the data is moved from"));
     const std::vector<double> constants(2, 1);
     filch::data c = runtime.data(filch::buffer(constants.data(), 2));
     const filch::error denied = thrown_by(FILCH_INVALID_ARGUMENT, [&] {

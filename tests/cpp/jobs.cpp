@@ -295,8 +295,11 @@ void test_repeat(filch::runtime &runtime)
         return false;
     });
     const filch::error failed = thrown_by(FILCH_TASK_FAILED, [&] { third.wait(); });
-    CHECK(std::string(failed.what()).find("no convergence") != std::string::npos);
+    CHECK(contains(failed.what(), "the predicate of the job about run 2: no convergence"));
     CHECK(third.info().runs == 2 && failed.cause());
+    bool (*none)(std::uint64_t) = nullptr;
+    const filch::error refused = thrown_by(FILCH_INVALID_ARGUMENT, [&] { g.repeat(none).wait(); });
+    CHECK(contains(refused.what(), "'until': the function is a null pointer"));
     const filch::job endless =
         g.repeat([](std::uint64_t) { return false; }); /* the end cancels it */
 }

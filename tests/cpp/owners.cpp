@@ -41,7 +41,7 @@ void test_moves()
     CHECK(a.handle() == nullptr && a.tile_rows() == 0 && a.element() == 0);
     thrown_by(FILCH_INVALID_HANDLE, [&] { (void)a.acquire(FILCH_READ); });
     filch::graph g = runtime.graph();
-    thrown_by(FILCH_INVALID_ARGUMENT,
+    thrown_by(FILCH_INVALID_HANDLE,
               [&] { g.add("add_one", add_one, filch::readwrite(a.tile(0))); });
     for (std::uint32_t i = 0; i < b.tile_rows(); ++i) {
         g.add("add_one", add_one, filch::readwrite(b.tile(i)));

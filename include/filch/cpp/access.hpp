@@ -360,6 +360,7 @@ class access_list
     {
         const tiles &at = access.at;
         require(at.element, element, at.is_const && Mode != FILCH_READ, parameter);
+        require_inside(at, parameter);
         const std::uint32_t before = count_;
         for (std::uint32_t col = at.col0; col < at.col1; ++col) {
             for (std::uint32_t row = at.row0; row < at.row1; ++row) {
@@ -404,9 +405,13 @@ class access_list
     }
 
     /* Throws where a handle does not fit a parameter. Accesses of a codelet have no parameter, and
-     * element 0. */
+     * element 0. Data moved from have found 0. */
     void require(std::uint64_t found, std::uint64_t element, bool is_denied, int parameter) const
     {
+        if (found == 0) {
+            throw error(FILCH_INVALID_HANDLE, "filch::access",
+                        where(parameter) + "the data is moved from");
+        }
         if (element != 0 && found != element) {
             fail(parameter, "the view has elements of " + std::to_string(element) +
                                 " bytes, the handle of " + std::to_string(found));
@@ -419,10 +424,37 @@ class access_list
   private:
     static constexpr std::uint32_t limit = 255;
 
+    std::string where(int parameter) const
+    {
+        return "'" + std::string(name_) + "', access " + std::to_string(parameter) + ": ";
+    }
+
     [[noreturn]] void fail(int parameter, const std::string &what) const
     {
-        refuse("filch::access",
-               "'" + std::string(name_) + "', access " + std::to_string(parameter) + ": " + what);
+        refuse("filch::access", where(parameter) + what);
+    }
+
+    /* filch numbers the tiles of a block one by one: here the block still has the number of its
+     * parameter. filch_graph_add() refuses a handle that is destroyed. */
+    void require_inside(const tiles &at, int parameter) const
+    {
+        filch_tiling has = FILCH_TILING_INIT;
+        if (filch_data_tiles(at.data, &has) != FILCH_OK) {
+            return;
+        }
+        if (at.row0 > at.row1 || at.col0 > at.col1) {
+            fail(parameter, span(at) + " run backwards");
+        }
+        if (at.row0 < at.row1 && at.col0 < at.col1 && (at.row1 > has.rows || at.col1 > has.cols)) {
+            fail(parameter, span(at) + " are outside the " + std::to_string(has.rows) + " x " +
+                                std::to_string(has.cols) + " tiles of the handle");
+        }
+    }
+
+    static std::string span(const tiles &at)
+    {
+        return "tiles [" + std::to_string(at.row0) + ", " + std::to_string(at.row1) + ") x [" +
+               std::to_string(at.col0) + ", " + std::to_string(at.col1) + ")";
     }
 
     void append(filch_data *data, std::uint32_t row, std::uint32_t col, filch_access_mode mode,

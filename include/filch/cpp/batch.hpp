@@ -267,6 +267,7 @@ class [[nodiscard]] batch
     template <class F> void set_function(const items &of, F &&function)
     {
         using G = std::decay_t<F>;
+        detail::require_function<G>("filch::runtime::batch", of.name_, function);
         state_->function = std::make_unique<detail::stored<G>>(std::forward<F>(function));
         const detail::reference args = {
             detail::make_header(state_.get(), of.units_, detail::access_list(of.name_)),

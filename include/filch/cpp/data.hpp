@@ -397,7 +397,8 @@ class data
      * @param row1 one past the last row of tiles.
      * @param col0 first column of tiles.
      * @param col1 one past the last column of tiles.
-     * @return the block; the call that uses the block finds indices that are too large.
+     * @return the block, which may be empty; the call that uses the block finds indices that are
+     * too large, and a first index over the last.
      */
     filch::tiles tiles(std::uint32_t row0, std::uint32_t row1, std::uint32_t col0 = 0,
                        std::uint32_t col1 = 1) const noexcept

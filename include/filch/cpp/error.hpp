@@ -282,8 +282,14 @@ inline error make_error(filch_error details, filch_status status, const char *ca
             entry.code = thrown;
             entry.text = "an exception, whose text was not kept";
         }
-        text = std::string(details.label) + (details.device[0] != '\0' ? " on " : "") +
-               details.device + ": " + entry.text; /* a predicate runs on no device */
+        if (details.device[0] != '\0') {
+            text = std::string(details.label) + " on " + details.device;
+        } else { /* a predicate, which runs on no device; its code is the number of the text */
+            const std::string returned = " returned " + std::to_string(details.native_code);
+            const std::size_t at = text.find(returned);
+            text = at == std::string::npos ? text : text.erase(at, returned.size());
+        }
+        text += ": " + entry.text;
         details.native_code = entry.code;
         std::snprintf(details.text, sizeof details.text, "%s", text.c_str());
     }

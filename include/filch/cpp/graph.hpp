@@ -113,9 +113,9 @@ class [[nodiscard]] graph
      * @param function the function; copied or moved.
      * @param accesses an access for every view.
      * @return the task's name within the graph, for edge().
-     * @throw error FILCH_INVALID_ARGUMENT: sizes of elements differ, a handle of const elements is
-     *              written, a task with items has a function without filch::range and
-     *              filch::context, a task without items one with filch::range; the refusals of
+     * @throw error FILCH_INVALID_ARGUMENT: the function is a null pointer, sizes of elements
+     * differ, a handle of const elements is written, a task with items has a function without
+     * filch::range and filch::context, a task without items one with filch::range; the refusals of
      *              filch_graph_add() and filch_codelet_create();
      *              std::bad_alloc; what copying the function throws. On an exception no task is
      *              added.
@@ -128,6 +128,7 @@ class [[nodiscard]] graph
         static_assert(
             detail::layout<L>::rest == 0,
             "parameters of a lambda are context, range and views; arguments are captures");
+        detail::require_function<G>("filch::graph::add", what.name_, function);
         detail::access_list list(what.name_);
         detail::collect_for<L>(list, accesses...);
         detail::require_range<L>(what.name_, what.desc_.items);
@@ -329,12 +330,14 @@ class [[nodiscard]] graph
      *              at a time; an exception fails the job. Lives until the job has ended.
      * @param how   lag and max_runs apply; the other members are the predicate's.
      * @return the job; its destructor cancels the job if the job runs.
-     * @throw error as filch_graph_repeat(); std::bad_alloc.
+     * @throw error as filch_graph_repeat(), and where the predicate is a null pointer;
+     *              std::bad_alloc.
      */
     template <class Until,
               std::enable_if_t<std::is_invocable_r_v<bool, Until &, std::uint64_t>, int> = 0>
     job repeat(Until until, filch_repeat_desc how = FILCH_REPEAT_DESC_INIT) const
     {
+        detail::require_function<Until>("filch::graph::repeat", "until", until);
         return repeat_until(
             [until = std::move(until)](std::uint64_t run, const void *) mutable -> bool {
                 return until(run);
@@ -359,6 +362,7 @@ class [[nodiscard]] graph
     {
         static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= FILCH_REPEAT_VALUE_BYTES,
                       "the value of a repetition is copied as bytes, at most 256");
+        detail::require_function<Until>("filch::graph::repeat", "until", until);
         how.value = &value;
         how.value_bytes = sizeof(T);
         return repeat_until(

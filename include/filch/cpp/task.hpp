@@ -212,6 +212,16 @@ template <class L> void require_range(const char *name, std::uint64_t items)
     }
 }
 
+/* Throws where a function is a null pointer. */
+template <class G> void require_function(const char *call, const char *name, const G &function)
+{
+    if constexpr (std::is_pointer_v<G>) {
+        if (!function) {
+            refuse(call, "'" + std::string(name) + "': the function is a null pointer");
+        }
+    }
+}
+
 /* --- Calls --- */
 
 template <class Layout, std::size_t I>
