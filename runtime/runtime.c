@@ -522,7 +522,8 @@ filch_status filch_runtime_abort(filch_runtime *rt)
     return FILCH_OK;
 }
 
-filch_status filch_runtime_poll(filch_runtime *rt, double seconds, bool *worked)
+/* Tells whether the calling thread may drive the workers. */
+static filch_status check_polled(filch_runtime *rt, const char *call)
 {
     filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
     if (status != FILCH_OK) {
@@ -530,20 +531,69 @@ filch_status filch_runtime_poll(filch_runtime *rt, double seconds, bool *worked)
     }
     if (rt->sched.drive != FILCH_DRIVE_POLL || rt->pool.is_virtual ||
         fl_sched_self(&rt->sched) != NULL) {
-        return fl_core_fail(&rt->core, FILCH_WRONG_STATE, "filch_runtime_poll", NULL, "%s",
+        return fl_core_fail(&rt->core, FILCH_WRONG_STATE, call, NULL, "%s",
                             rt->pool.is_virtual ? "a virtual clock is driven by filch_job_wait"
                             : rt->sched.drive != FILCH_DRIVE_POLL
                                 ? "the runtime has threads of its own"
                                 : "called from one of the runtime's tasks or callbacks");
     }
+    return FILCH_OK;
+}
+
+static uint64_t time_in(double seconds)
+{
     uint64_t range = seconds < 0 ? FL_TIME_NEVER : fl_time_from_seconds(seconds);
     uint64_t start = range == 0 ? 0 : fl_time_now();
-    bool any;
-    fl_drive_poll(&rt->sched, range > FL_TIME_NEVER - start ? FL_TIME_NEVER : start + range, &any);
+    return range > FL_TIME_NEVER - start ? FL_TIME_NEVER : start + range;
+}
+
+filch_status filch_runtime_poll(filch_runtime *rt, double seconds, bool *worked)
+{
+    filch_status status = check_polled(rt, "filch_runtime_poll");
+    if (status != FILCH_OK) {
+        return status;
+    }
+    bool any = fl_drive_poll(&rt->sched, time_in(seconds));
     if (worked != NULL) {
         *worked = any;
     }
     return FILCH_OK;
+}
+
+/* Goal without a job: the work or the time ends the wait. */
+static bool is_never(void *unused)
+{
+    (void)unused;
+    return false;
+}
+
+filch_status filch_runtime_poll_wait(filch_runtime *rt, filch_job *job, double seconds,
+                                     bool *worked)
+{
+    static const char call[] = "filch_runtime_poll_wait";
+    filch_status status = check_polled(rt, call);
+    if (status == FILCH_OK && job != NULL) {
+        status = fl_object_check(job, FL_MAGIC_JOB);
+    }
+    if (status != FILCH_OK) {
+        return status;
+    }
+    if (job != NULL && fl_job_is_in_callback(job)) {
+        return fl_core_fail(&rt->core, FILCH_WRONG_STATE, call, job->label,
+                            "the job's callback cannot wait for it");
+    }
+    if (isnan(seconds) || (job != NULL && job->object.core != &rt->core)) {
+        return fl_core_fail(
+            &rt->core, isnan(seconds) ? FILCH_INVALID_ARGUMENT : FILCH_WRONG_RUNTIME, call, NULL,
+            "%s", isnan(seconds) ? "seconds is not a number" : "the job is another runtime's");
+    }
+    const fl_goal goal = {.job = job, .is_over = job == NULL ? is_never : NULL};
+    bool any;
+    status = fl_sched_poll_wait(&rt->sched, &goal, time_in(seconds), &any);
+    if (worked != NULL) {
+        *worked = any;
+    }
+    return status;
 }
 
 filch_status filch_runtime_error(filch_runtime *rt, filch_error *error)

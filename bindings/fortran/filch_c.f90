@@ -954,6 +954,14 @@ module filch_c
       logical(c_bool), intent(inout), optional :: worked
       integer(c_int) :: answer
     end function
+    function filch_runtime_poll_wait(runtime, job, seconds, worked) bind(c) result(answer)
+      import
+      type(c_ptr), value :: runtime
+      type(c_ptr), value :: job
+      real(c_double), value :: seconds
+      logical(c_bool), intent(inout), optional :: worked
+      integer(c_int) :: answer
+    end function
     function filch_runtime_error(runtime, error) bind(c) result(answer)
       import
       type(c_ptr), value :: runtime

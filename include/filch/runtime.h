@@ -18,6 +18,8 @@ extern "C" {
 /** Runtime; made by filch_runtime_create(). */
 typedef struct filch_runtime filch_runtime;
 
+struct filch_job; /* filch/job.h */
+
 /**
  * Returns the library's version.
  *
@@ -122,6 +124,34 @@ FILCH_API filch_status filch_runtime_abort(filch_runtime *runtime);
  * Thread safety: any thread. Does not wait for work. Since 0.1.
  */
 FILCH_API filch_status filch_runtime_poll(filch_runtime *runtime, double seconds, bool *worked);
+
+/**
+ * Waits in a FILCH_DRIVE_POLL runtime: the calling thread sleeps until some work can be done, does
+ * a round of it as filch_runtime_poll() does, and returns. A job's end and the time end the wait,
+ * too. Work is whatever is run, put on a device, seen to end there, or given to another device.
+ *
+ * Of several threads that wait, one or more wake for work. While another thread runs tasks, a
+ * thread that waits also looks for work unasked, at least every millisecond. A caller with work of
+ * its own calls this in a loop with the time until that work is due.
+ *
+ * Nothing else ends the wait. With neither a job nor a time limit it goes on while there is no
+ * work; a caller who wants to end it names the job of an open graph, and closes the graph. As no
+ * call may be in progress, filch_runtime_destroy() and filch_runtime_abort() do not end it.
+ *
+ * @param runtime the runtime.
+ * @param job     the wait ends when this job is complete; null: no job.
+ * @param seconds time limit; negative: no limit; 0: as filch_runtime_poll() with 0.
+ * @param worked  receives true if the call did work and a further call may find more, else false;
+ *                may be null.
+ * @return FILCH_OK (work was done, or the job is complete); FILCH_TIMEOUT (no work was done);
+ *         FILCH_WRONG_STATE (as filch_runtime_poll(); or called from the callback of @p job);
+ *         FILCH_INVALID_ARGUMENT (@p seconds is not a number); FILCH_WRONG_RUNTIME (the job);
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread. Blocking. Since 0.1.
+ */
+FILCH_API filch_status filch_runtime_poll_wait(filch_runtime *runtime, struct filch_job *job,
+                                               double seconds, bool *worked);
 
 /**
  * Copies the newest failure recorded by a call of the calling thread on the runtime. Neither a

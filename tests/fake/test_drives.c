@@ -73,6 +73,29 @@ static void host_threads_drive_gpus(void **state)
     }
 }
 
+/* A wait that puts an item on a GPU says so, and does not sleep until the item ends. */
+static void launches_end_waits(void **state)
+{
+    (void)state;
+    bool worked = false;
+    start_driven("cuda:0", "2", NULL, FILCH_DRIVE_POLL);
+    filch_graph *once = graph();
+    add(once, on_gpu("hold"), FILCH_READ, handle(x), NULL, NULL);
+    atomic_store(&is_held, 1);
+    filch_job *job = submit(once);
+    while (fakecuda_count("cuLaunchKernel") == 0) {
+        assert_ok(filch_runtime_poll_wait(runtime, job, SOON, &worked));
+        assert_true(worked);
+    }
+    assert_int_equal(filch_runtime_poll_wait(runtime, job, 0.01, &worked), FILCH_TIMEOUT);
+    assert_false(worked);
+    atomic_store(&is_held, 0);
+    while (filch_job_status(job) == FILCH_NOT_READY)
+        assert_ok(filch_runtime_poll_wait(runtime, job, SOON, &worked));
+    finish(job, FILCH_OK);
+    stop();
+}
+
 /* --- Tasks that wait --- */
 
 static filch_graph *inner;
@@ -561,6 +584,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_threads_drive_gpus),
+        cmocka_unit_test(launches_end_waits),
         cmocka_unit_test(tasks_wait_for_gpus),
         cmocka_unit_test(callbacks_run_graphs_again),
         cmocka_unit_test(replays_are_cancelled_and_see_what_the_host_wrote),

@@ -1164,6 +1164,12 @@ FUNCTIONS = {
         _c.c_double,
         _c.c_void_p,
     ]),
+    "filch_runtime_poll_wait": (_c.c_int, [
+        _c.c_void_p,
+        _c.c_void_p,
+        _c.c_double,
+        _c.c_void_p,
+    ]),
     "filch_runtime_error": (_c.c_int, [
         _c.c_void_p,
         _c.POINTER(filch_error),

@@ -736,9 +736,8 @@ filch_graph *fl_jobs_cancel_all(fl_core *core)
     return open;
 }
 
-/* Tells whether the calling thread is in the job's callback. Relaxed: only the thread itself can
- * find its own number. */
-static bool is_own_callback(const filch_job *job)
+/* Relaxed: only the thread itself can find its own number. */
+bool fl_job_is_in_callback(const filch_job *job)
 {
     uint64_t thread = fl_load_relaxed(&job->completer);
     return thread != 0 && fl_load_relaxed(&job->result) == (int32_t)FILCH_NOT_READY &&
@@ -748,7 +747,7 @@ static bool is_own_callback(const filch_job *job)
 bool fl_job_is_over(const filch_job *job)
 {
     /* Acquire: the final state of the job's items is visible with the result. */
-    return fl_load_acquire(&job->result) != (int32_t)FILCH_NOT_READY || is_own_callback(job);
+    return fl_load_acquire(&job->result) != (int32_t)FILCH_NOT_READY || fl_job_is_in_callback(job);
 }
 
 bool fl_jobs_in_callback(fl_core *core)
@@ -757,7 +756,7 @@ bool fl_jobs_in_callback(fl_core *core)
     fl_mutex_lock(&core->lock);
     for (fl_object *object = core->objects; object != NULL; object = object->next) {
         if (fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_JOB) {
-            is_inside = is_inside || is_own_callback((const filch_job *)(const void *)object);
+            is_inside = is_inside || fl_job_is_in_callback((const filch_job *)(const void *)object);
         }
     }
     fl_mutex_unlock(&core->lock);
@@ -799,7 +798,7 @@ filch_status filch_job_wait(filch_job *job, double seconds)
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_job_wait", job->label,
                             "seconds is not a number");
     }
-    if (is_own_callback(job)) {
+    if (fl_job_is_in_callback(job)) {
         return fl_core_fail(core, FILCH_WRONG_STATE, "filch_job_wait", job->label,
                             "the job's callback cannot wait for it");
     }

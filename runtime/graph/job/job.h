@@ -140,6 +140,8 @@ void fl_job_unkeep(filch_job *job);
 void fl_job_stop(filch_job *job, uint32_t why);
 /* Tells whether the job is over: complete, or running its callback on the calling thread. */
 bool fl_job_is_over(const filch_job *job);
+/* Tells whether the calling thread is in the job's callback. */
+bool fl_job_is_in_callback(const filch_job *job);
 /* Returns the notes of a finished job in ascending order. The caller holds job->lock. */
 const filch_item_range *fl_job_notes(filch_job *job, size_t *count);
 /* Notes items that were not run. */

@@ -230,9 +230,10 @@ static void advance_nested(fl_worker *w, const fl_goal *goal, uint64_t deadline)
     fl_sched *sched = w->sched;
     bool worked = advance(w);
     if (!worked && sched->drive == FILCH_DRIVE_POLL) {
-        fl_drive_poll(sched, 0, &worked);
-        worked = worked || fl_full_relieve(w);
-        uint64_t nap = fl_time_now() + FL_POLL_MODE_NAP_NS;
+        fl_polled polled = {0};
+        fl_drive_round(sched, &polled);
+        worked = polled.worked || fl_full_relieve(w);
+        uint64_t nap = fl_time_now() + FL_NAP_LEAST_NS;
         deadline = nap < deadline ? nap : deadline;
     }
     if (!worked) {
@@ -280,32 +281,71 @@ static bool advance_as_guest(fl_worker *w)
     return any;
 }
 
-void fl_drive_poll(fl_sched *sched, uint64_t deadline, bool *worked)
+/* --- Poll mode --- */
+
+/* Advances a worker once, unless a second thread holds it. */
+static void advance_if_free(fl_worker *w, fl_worker *self, fl_polled *polled)
 {
-    /* Frames of a nested wait continue through the workers driven here: the jobs not to be waited
-     * for, and the depth. */
-    fl_worker *self = fl_sched_self(sched);
-    *worked = false;
-    bool any;
-    do {
-        any = false;
-        for (uint32_t i = 0; i < sched->count; ++i) {
-            fl_worker *w = &sched->workers[i];
-            uint32_t is_free = 0;
-            /* Acquire: the effects of the thread that drove the worker before. */
-            if (fl_load_relaxed(&w->signals.held) != 0 ||
-                !fl_cas_acquire(&w->signals.held, &is_free, 1)) {
-                continue;
-            }
-            if (fl_tss_set(sched->core->worker, w) == FILCH_OK) {
-                w->now.frames = self != NULL ? self->now.frames : NULL;
-                any = advance_as_guest(w) || any;
-                w->now.frames = NULL;
-                fl_tss_set(sched->core->worker, self);
-            }
-            /* Release: pairs with the acquire above. */
-            fl_store_release(&w->signals.held, 0);
+    uint32_t is_free = 0;
+    /* Acquire: the effects of the thread that drove the worker before. */
+    if (fl_load_relaxed(&w->signals.held) != 0 || !fl_cas_acquire(&w->signals.held, &is_free, 1)) {
+        polled->has_missed = true;
+        return;
+    }
+    if (fl_tss_set(w->sched->core->worker, w) == FILCH_OK) {
+        /* Frames of a nested wait continue through the workers driven here: the jobs not to be
+         * waited for, and the depth. */
+        w->now.frames = self != NULL ? self->now.frames : NULL;
+        w->now.has_worked = false;
+        bool goes_on = advance_as_guest(w);
+        polled->goes_on = polled->goes_on || goes_on;
+        polled->worked = polled->worked || goes_on || w->now.has_worked;
+        if (!goes_on && w->idle.wake_at < polled->wake_at) {
+            polled->wake_at = w->idle.wake_at;
         }
-        *worked = *worked || any;
-    } while (any && fl_time_now() < deadline);
+        w->now.frames = NULL;
+        fl_tss_set(w->sched->core->worker, self);
+    } else {
+        polled->has_missed = true;
+    }
+    /* Release: pairs with the acquire above. */
+    fl_store_release(&w->signals.held, 0);
+}
+
+void fl_drive_enter(fl_sched *sched)
+{
+    /* Seq_cst: precedes the looks for work. A thread that counts no other driver later sleeps by
+     * what was told alone. */
+    fl_add_seq_cst(&sched->drivers, 1);
+}
+
+void fl_drive_round(fl_sched *sched, fl_polled *polled)
+{
+    fl_worker *self = fl_sched_self(sched);
+    polled->goes_on = polled->has_missed = false;
+    polled->wake_at = FL_TIME_NEVER;
+    for (uint32_t i = 0; i < sched->count; ++i) {
+        advance_if_free(&sched->workers[i], self, polled);
+    }
+}
+
+bool fl_drive_leave(fl_sched *sched, const fl_polled *polled)
+{
+    if (polled->worked) {
+        /* Workers do not tell of every task that they queue. */
+        fl_sched_turn(sched);
+    }
+    /* Acquire-release: who counts no other driver sees what those have done that have left. */
+    return fl_sub_acq_rel(&sched->drivers, 1) != 1;
+}
+
+bool fl_drive_poll(fl_sched *sched, uint64_t deadline)
+{
+    fl_polled polled = {0};
+    fl_drive_enter(sched);
+    do {
+        fl_drive_round(sched, &polled);
+    } while (polled.goes_on && fl_time_now() < deadline);
+    (void)fl_drive_leave(sched, &polled);
+    return polled.worked;
 }

@@ -108,26 +108,94 @@ static filch_status wait_blocking(fl_sched *sched, const fl_goal *goal, uint64_t
     return status;
 }
 
-/* Drives the workers on the host's thread. Without progress, because other threads drive the
- * workers or a graph is still open, the thread sleeps briefly, or until a job is done. */
-static filch_status wait_polling(fl_sched *sched, const fl_goal *goal, uint64_t deadline)
+/* --- Waits in poll mode --- */
+
+/* A thread of the host that waits, and drives the workers meanwhile. */
+typedef struct polled_wait {
+    fl_sched *sched;
+    const fl_goal *goal;
+    uint64_t seen;   /* the turn before the last round */
+    uint64_t nap_ns; /* length of the next nap; 0: none since the last work, or sleep */
+} polled_wait;
+
+static bool must_look(void *of)
 {
-    while (!fl_goal_is_met(goal)) {
-        bool worked;
-        fl_drive_poll(sched, 0, &worked);
-        uint64_t t = fl_time_now();
-        if (!worked && !fl_goal_is_met(goal)) {
-            if (t >= deadline) {
-                return FILCH_TIMEOUT;
-            }
-            uint64_t nap = t + FL_POLL_MODE_NAP_NS < deadline ? t + FL_POLL_MODE_NAP_NS : deadline;
-            wait_blocking(sched, goal, nap);
-        } else if (t >= deadline && !fl_goal_is_met(goal)) {
-            return FILCH_TIMEOUT;
+    const polled_wait *wait = of;
+    /* Acquire: what was made before the turn. */
+    return fl_load_acquire(&wait->sched->turn) != wait->seen || fl_goal_is_met(wait->goal);
+}
+
+/* Sleeps until the goal is met, the turn has moved since the last round, or the time has come. */
+static void listen(polled_wait *wait, uint64_t until)
+{
+    const fl_goal look = {.is_over = must_look, .wait = wait};
+    /* Seq_cst: precedes the second look, against fl_sched_turn. */
+    fl_add_seq_cst(&wait->sched->listeners, 1);
+    (void)wait_blocking(wait->sched, &look, until);
+    fl_sub_seq_cst(&wait->sched->listeners, 1);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Sleeps after a round without work. The round tells enough to sleep until the turn moves, if each
+ * worker was stepped and nobody else made work meanwhile. Otherwise the thread takes naps, each
+ * twice as long as the last. Where the turn has moved, it looks again at once; if in vain, the turn
+ * does not end the naps: some steps hand on, each time, what nobody here can run. */
+static void rest_polling(polled_wait *wait, const fl_polled *polled, bool are_others,
+                         uint64_t deadline)
+{
+    uint64_t until = earlier(polled->wake_at, deadline);
+    uint64_t nap = wait->nap_ns != 0 ? wait->nap_ns : FL_NAP_LEAST_NS;
+    /* Acquire: as in must_look. */
+    bool has_turned = fl_load_acquire(&wait->sched->turn) != wait->seen;
+    if (!has_turned && !are_others && !polled->has_missed) {
+        wait->nap_ns = 0;
+        listen(wait, until);
+    } else if (has_turned && wait->nap_ns == 0) {
+        wait->nap_ns = nap;
+    } else {
+        wait->nap_ns = earlier(2 * nap, FL_POLL_MODE_NAP_NS);
+        until = earlier(until, fl_time_now() + nap);
+        if (has_turned) {
+            (void)wait_blocking(wait->sched, wait->goal, until);
+        } else {
+            listen(wait, until);
         }
     }
-    return FILCH_OK;
 }
+
+filch_status fl_sched_poll_wait(fl_sched *sched, const fl_goal *goal, uint64_t deadline,
+                                bool *worked)
+{
+    polled_wait wait = {.sched = sched, .goal = goal};
+    for (;;) {
+        fl_polled polled = {0};
+        bool is_over;
+        uint64_t now;
+        fl_drive_enter(sched);
+        do {
+            /* Acquire: as in must_look. */
+            wait.seen = fl_load_acquire(&sched->turn);
+            fl_drive_round(sched, &polled);
+            is_over = fl_goal_is_met(goal) || (worked != NULL && polled.worked);
+            now = fl_time_now();
+        } while (polled.goes_on && !is_over && now < deadline);
+        bool are_others = fl_drive_leave(sched, &polled);
+        if (is_over || now >= deadline) {
+            if (worked != NULL) {
+                *worked = polled.worked;
+            }
+            return is_over ? FILCH_OK : FILCH_TIMEOUT;
+        }
+        wait.nap_ns = polled.worked ? 0 : wait.nap_ns;
+        rest_polling(&wait, &polled, are_others, deadline);
+    }
+}
+
+/* --- Waits --- */
 
 static uint64_t deadline_after(const fl_sched *sched, double seconds)
 {
@@ -145,7 +213,7 @@ filch_status fl_sched_wait(fl_sched *sched, fl_goal goal, double seconds)
     if (sched->pool->is_virtual) {
         return fl_drive_virtual(sched, goal, deadline);
     }
-    return sched->drive == FILCH_DRIVE_POLL ? wait_polling(sched, &goal, deadline)
+    return sched->drive == FILCH_DRIVE_POLL ? fl_sched_poll_wait(sched, &goal, deadline, NULL)
                                             : wait_blocking(sched, &goal, deadline);
 }
 

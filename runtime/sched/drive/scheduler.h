@@ -23,5 +23,11 @@ void fl_sched_fini(fl_sched *sched);
 
 /* Waits on a thread that is no worker, by the rules of the drive. */
 filch_status fl_sched_wait(fl_sched *sched, fl_goal goal, double seconds);
+/* Poll mode: drives the workers until the goal is met (FILCH_OK), or the time has come
+ * (FILCH_TIMEOUT), and sleeps meanwhile where there is nothing to do. worked, if not null: the wait
+ * ends after the first round with work, too (FILCH_OK), and receives whether there was some. Called
+ * by no worker. */
+filch_status fl_sched_poll_wait(fl_sched *sched, const fl_goal *goal, uint64_t deadline,
+                                bool *worked);
 
 #endif

@@ -39,8 +39,7 @@ void fl_worker_begin_idle(fl_worker *w)
     if (FL_UNLIKELY(fl_rules_place(&sched->rules))) {
         fl_placed_note_idle(w);
     }
-    if ((sched->drive == FILCH_DRIVE_THREADS || sched->events != NULL) && sched->count > 1 &&
-        sched->policy != FILCH_POLICY_STATIC &&
+    if (sched->count > 1 && sched->policy != FILCH_POLICY_STATIC &&
         fl_load_relaxed(&sched->core->jobs->running) != fl_load_relaxed(&sched->core->jobs->kept)) {
         w->idle.nap_ns = next_nap(w);
         uint64_t at = fl_worker_clock(w) + w->idle.nap_ns;

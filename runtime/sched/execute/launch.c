@@ -506,6 +506,7 @@ static bool find_room(fl_worker *w, fl_in_flight *flight, const fl_item *picked)
 static void note_taken(fl_worker *w, fl_in_flight *flight)
 {
     flight->item.state = FL_ITEM_LAUNCHED;
+    w->now.has_worked = true;
     ++w->pipeline.computing;
     w->pipeline.long_ns += fl_depth_part(flight);
     fl_account_event(w, FL_EVENT_LAUNCHED, &flight->item);

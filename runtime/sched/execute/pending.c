@@ -264,6 +264,7 @@ void fl_pending_retire_ended(fl_worker *w)
     for (fl_link *link = fl_inbox_drain(&w->sched->pendings.ended); link != NULL;) {
         /* Read first: the record may be used again. */
         fl_link *next = link->next;
+        w->now.has_worked = true;
         retire(w, fl_pending_of_link(link));
         link = next;
     }

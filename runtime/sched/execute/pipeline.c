@@ -64,6 +64,7 @@ fl_in_flight *fl_pipeline_take(fl_worker *w, const fl_item *item)
 /* Lands a finished item. The slot is freed before retiring, because retiring may launch. */
 void fl_pipeline_land(fl_worker *w, fl_in_flight *flight)
 {
+    w->now.has_worked = true;
     if (flight->is_admitted && flight->item.is_graph) {
         fl_graph_launch_release(w, flight->item.job->graph);
     } else if (flight->is_admitted) {
@@ -92,6 +93,7 @@ void fl_pipeline_land(fl_worker *w, fl_in_flight *flight)
 
 void fl_pipeline_finish(fl_worker *w, fl_in_flight *flight)
 {
+    w->now.has_worked = true;
     if (FL_UNLIKELY(flight->foreign_count != 0)) {
         fl_publish_check_foreign(w, flight);
     }

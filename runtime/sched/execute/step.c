@@ -186,6 +186,7 @@ static fl_act fetch(fl_worker *w)
         return FL_ACT_MORE;
     }
     w->now.item.state = FL_ITEM_FETCHING;
+    w->now.has_worked = true;
     return await_operands(w);
 }
 
@@ -270,8 +271,10 @@ static fl_act step_synchronous(fl_worker *w)
 static void end_run(fl_worker *w)
 {
     if (w->now.item.state == FL_ITEM_LAUNCHED) {
+        w->now.has_worked = true;
         retire_run(w);
     } else if (w->now.item.state == FL_ITEM_PENDING) {
+        w->now.has_worked = true;
         let_go(w);
     }
 }

@@ -72,6 +72,7 @@ static void send(fl_worker *w, fl_worker *other, fl_task *task)
 {
     /* The job may be over as soon as a second worker has the task. */
     fl_worker_flush(w);
+    w->now.has_worked = true;
     fl_claimed_send(other, task);
     fl_sched_wake_worker(w->sched, other->index);
 }
@@ -114,6 +115,7 @@ static void end_item(fl_worker *w, fl_item *item)
         item->is_refused = true;
         w->stall.error = w->stall.failure;
     }
+    w->now.has_worked = true;
     fl_worker_retire(w, item);
 }
 
@@ -157,6 +159,7 @@ static void settle_claimed(fl_worker *w, fl_task *task, bool poisoned)
 static void settle_ready(fl_worker *w, fl_task *task)
 {
     if (!fl_task_passes(task) && !is_over(task) && find_other(w, task, 0) != NULL) {
+        w->now.has_worked = true;
         fl_sched_route(w->sched, task);
     } else {
         settle_claimed(w, task, fl_ready_own(task));

@@ -156,6 +156,9 @@ typedef struct fl_worker_now {
     fl_item item; /* synchronous: the running item, if any */
     fl_frame *frames;
     filch_job *completed; /* jobs whose last item was counted in this step; linked by next */
+    /* Something was launched, ended or given away, also where the step has nothing more to do. For
+     * drivers that tell: they reset it. */
+    bool has_worked;
 } fl_worker_now;
 
 /* Items in flight on an asynchronous device. */

@@ -154,9 +154,13 @@ struct fl_sched {
     fl_mutex done_lock; /* for threads that wait for a job */
     fl_cond done;
     _Alignas(64) _Atomic uint32_t waiters;
-    fl_mutex drive_lock;    /* virtual clock: one thread drives at a time */
-    fl_event_queue *events; /* of the virtual clock, else null */
-    bool has_moved;         /* some worker made progress; the driver's */
+    /* Poll mode: threads of the host. */
+    _Atomic uint32_t drivers;   /* threads that step workers, or run tasks */
+    _Atomic uint32_t listeners; /* threads that sleep until the turn moves */
+    _Atomic uint64_t turn;      /* moves whenever a sleeping thread may find work */
+    fl_mutex drive_lock;        /* virtual clock: one thread drives at a time */
+    fl_event_queue *events;     /* of the virtual clock, else null */
+    bool has_moved;             /* some worker made progress; the driver's */
 };
 
 /* Whether one of the FL_ATTEND_* bits is set. */

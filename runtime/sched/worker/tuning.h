@@ -326,10 +326,10 @@
       "Largest growth of that time, doubled after each look in vain.")                             \
     X(uint32_t, FL_EVENTS_LEAST_NS, 10000u, "ns", "rule of thumb",                                 \
       "Least time between two polls of the host's events.")                                        \
-    X(uint32_t, FL_POLL_MODE_NAP_NS, 100000u, "ns", "rule of thumb",                               \
-      "Sleep of a wait in poll mode that finds nothing to run.")                                   \
+    X(uint32_t, FL_POLL_MODE_NAP_NS, 1000000u, "ns", "rule of thumb",                              \
+      "Longest nap of a thread that waits in poll mode beside threads that drive workers.")        \
     X(uint32_t, FL_NAP_LEAST_NS, 50000u, "ns", "rule of thumb",                                    \
-      "Shortest sleep of an idle worker while jobs run.")                                          \
+      "Shortest sleep of an idle worker while jobs run, and of a thread that waits in poll mode.") \
     X(uint32_t, FL_NAP_MOST_NS, 10000000u, "ns", "rule of thumb",                                  \
       "Longest sleep of an idle worker while jobs run.")                                           \
     X(uint32_t, FL_NAP_LATE, 256u, "parts", "rule of thumb",                                       \

@@ -112,11 +112,20 @@ static void wake_among(fl_sched *sched, const uint64_t *set, uint32_t count)
     }
 }
 
+/* In poll mode no worker has a thread of its own that could sleep: whoever waits drives all. */
+static void turn_polled(fl_sched *sched)
+{
+    if (FL_UNLIKELY(sched->drive == FILCH_DRIVE_POLL) && sched->events == NULL) {
+        fl_sched_turn(sched);
+    }
+}
+
 void fl_sched_wake(fl_sched *sched, uint32_t count)
 {
     /* Fence: orders earlier publications before the sleepers' second look. */
     fl_fence_seq_cst();
     stir(sched);
+    turn_polled(sched);
     if (!sched->mails) {
         wake_among(sched, NULL, count);
         return;
@@ -130,6 +139,7 @@ bool fl_sched_wake_worker(fl_sched *sched, uint32_t index)
 {
     fl_fence_seq_cst(); /* as in fl_sched_wake */
     stir(sched);
+    turn_polled(sched);
     uint64_t bit = (uint64_t)1 << (index % 64);
     if ((fl_load_relaxed(&sched->idle[index / 64]) & bit) == 0 ||
         (fl_and_acq_rel(&sched->idle[index / 64], ~bit) & bit) == 0) {
@@ -139,13 +149,28 @@ bool fl_sched_wake_worker(fl_sched *sched, uint32_t index)
     return true;
 }
 
+static void tell_all(fl_sched *sched)
+{
+    fl_mutex_lock(&sched->done_lock);
+    fl_cond_broadcast(&sched->done);
+    fl_mutex_unlock(&sched->done_lock);
+}
+
+void fl_sched_turn(fl_sched *sched)
+{
+    /* Release: what was made before. Fence: orders the turn before the listener's second look. */
+    fl_add_release(&sched->turn, 1);
+    fl_fence_seq_cst();
+    if (fl_load_relaxed(&sched->listeners) != 0) {
+        tell_all(sched);
+    }
+}
+
 void fl_sched_tell(fl_sched *sched)
 {
     /* Fence: orders the result before the waiter's second look. */
     fl_fence_seq_cst();
     if (fl_load_relaxed(&sched->waiters) != 0) {
-        fl_mutex_lock(&sched->done_lock);
-        fl_cond_broadcast(&sched->done);
-        fl_mutex_unlock(&sched->done_lock);
+        tell_all(sched);
     }
 }

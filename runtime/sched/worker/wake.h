@@ -13,6 +13,8 @@ void fl_sched_wake(fl_sched *sched, uint32_t count);
 /* Wakes one worker if it sleeps; false if it does not sleep. Makes a full fence before. Any
  * thread. */
 bool fl_sched_wake_worker(fl_sched *sched, uint32_t index);
+/* Poll mode: wakes the threads of the host that listen, to drive the workers again. Any thread. */
+void fl_sched_turn(fl_sched *sched);
 /* Lets threads of the host that wait look again. Makes a full fence before. Any thread. */
 void fl_sched_tell(fl_sched *sched);
 
