@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs: waits, and destructors of everything while functions run.
+#include <cmath>
 #include <utility>
 
 #include "check.hpp"
@@ -268,6 +269,14 @@ void test_polled()
         filch::job unwanted = g.submit();
     }
     g.submit().wait();
+    CHECK(!runtime.poll_wait(0.001));
+    filch::job again = g.submit();
+    while (again.status() == FILCH_NOT_READY) {
+        CHECK(runtime.poll_wait(again));
+    }
+    CHECK(runtime.poll_wait(again));
+    thrown_by(FILCH_INVALID_ARGUMENT, [&] { runtime.poll_wait(std::nan("")); });
+    again.wait();
 }
 
 } // namespace

@@ -286,6 +286,11 @@ class Ends(check.Case):
             while job.status == filch.Status.NOT_READY:
                 runtime.poll()
             graph.run()
+            self.assertFalse(runtime.poll_wait(0.001))
+            job = graph.submit()
+            while job.status == filch.Status.NOT_READY:
+                self.assertTrue(runtime.poll_wait(job=job))
+            job.wait()
             self.assertEqual(x.sum(), 10)
         self.assertTrue(all(isinstance(text, str) for _, text in lines))
 

@@ -41,6 +41,11 @@ class Job:
     def __init__(self, state):
         self._state = state
 
+    @property
+    def handle(self):
+        """The handle, for functions of filch.c; None behind the end."""
+        return self._state.handle
+
     def wait(self, seconds=None):
         """Waits for the job; False: the time passed first.
 

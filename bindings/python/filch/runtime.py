@@ -218,6 +218,21 @@ class Runtime:
         self.check(lib.filch_runtime_poll, self.handle, 0.0, ctypes.addressof(worked))
         return worked.value
 
+    def poll_wait(self, seconds=None, job=None):
+        """Waits until some work can be done or the job is complete, and does a round of the work.
+
+        For a runtime with drive="poll". False: the time passed first.
+        """
+        handle = job.handle if job is not None else None
+        if job is not None and handle is None:
+            return True                 # the job has ended
+        status = self.wait(
+            lambda slice_: lib.filch_runtime_poll_wait(self.handle, handle, slice_, None), seconds)
+        if status == c.FILCH_TIMEOUT and seconds is not None:
+            return False
+        self.raise_for(status)
+        return True
+
     def _device(self, index):
         info = c.filch_device_info()
         self.check(lib.filch_device_at, self.handle, index, ctypes.byref(info))

@@ -320,6 +320,29 @@ class runtime
         return worked;
     }
 
+    /**
+     * Waits in a FILCH_DRIVE_POLL runtime until some work can be done, and does a round of it,
+     * filch_runtime_poll_wait().
+     *
+     * @param seconds time limit; negative: no limit.
+     * @return false if the time passed first.
+     * @throw error as filch_runtime_poll_wait().
+     */
+    bool poll_wait(double seconds = -1) const
+    {
+        return poll_until(nullptr, seconds);
+    }
+
+    /** The same, also until a job is complete. */
+    bool poll_wait(const job &job, double seconds = -1) const
+    {
+        if (job.handle() == nullptr) {
+            throw error(FILCH_INVALID_HANDLE, "filch_runtime_poll_wait",
+                        "the job is released or moved from");
+        }
+        return poll_until(job.handle(), seconds);
+    }
+
     /** @return number of devices; 0 after a move. */
     std::uint32_t device_count() const noexcept
     {
@@ -365,6 +388,16 @@ class runtime
     void check(filch_status status, const char *call) const
     {
         detail::check(state_->handle, status, call);
+    }
+
+    bool poll_until(filch_job *job, double seconds) const
+    {
+        const char *call = "filch_runtime_poll_wait";
+        filch_status status = filch_runtime_poll_wait(live(call), job, seconds, nullptr);
+        if (status != FILCH_TIMEOUT) {
+            check(status, call);
+        }
+        return status == FILCH_OK;
     }
 
     filch_codelet *create(const filch_codelet_desc &desc) const
