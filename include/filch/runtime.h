@@ -131,8 +131,8 @@ FILCH_API filch_status filch_runtime_poll(filch_runtime *runtime, double seconds
  * too. Work is whatever is run, put on a device, seen to end there, or given to another device.
  *
  * Of several threads that wait, one or more wake for work. While another thread runs tasks, a
- * thread that waits also looks for work unasked, at least every millisecond. A caller with work of
- * its own calls this in a loop with the time until that work is due.
+ * thread that waits also looks for work unasked, mostly every millisecond, at least every ten. A
+ * caller with work of its own calls this in a loop with the time until that work is due.
  *
  * Nothing else ends the wait. With neither a job nor a time limit it goes on while there is no
  * work; a caller who wants to end it names the job of an open graph, and closes the graph. As no

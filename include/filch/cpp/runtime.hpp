@@ -333,7 +333,14 @@ class runtime
         return poll_until(nullptr, seconds);
     }
 
-    /** The same, also until a job is complete. */
+    /**
+     * The same, also until a job is complete.
+     *
+     * @param job     the job.
+     * @param seconds time limit; negative: no limit.
+     * @return false if the time passed first.
+     * @throw error as filch_runtime_poll_wait().
+     */
     bool poll_wait(const job &job, double seconds = -1) const
     {
         if (job.handle() == nullptr) {

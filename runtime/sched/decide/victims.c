@@ -19,7 +19,9 @@ static bool is_reminder(const fl_worker *w)
     uint64_t idle = fl_load_relaxed(&sched->idle[w->index / 64]) >> w->index % 64 & 1;
     /* On a virtual clock with every device idle, the look may be the last. */
     bool may_be_last = sched->events != NULL && sched->events->engaged_count == 0;
-    return w->idle.nap_ns != 0 && idle == 0 && !may_be_last &&
+    /* In poll mode no bit tells the last look before a sleep: every look is complete. */
+    bool is_polled = sched->drive == FILCH_DRIVE_POLL && sched->events == NULL;
+    return w->idle.nap_ns != 0 && idle == 0 && !may_be_last && !is_polled &&
            fl_clock_now(&sched->core->clock) >= w->idle.wake_at;
 }
 

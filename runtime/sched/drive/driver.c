@@ -296,7 +296,9 @@ static void advance_if_free(fl_worker *w, fl_worker *self, fl_polled *polled)
         /* Frames of a nested wait continue through the workers driven here: the jobs not to be
          * waited for, and the depth. */
         w->now.frames = self != NULL ? self->now.frames : NULL;
-        w->now.has_worked = false;
+        /* An item that ran in the step before ends in this one. */
+        w->now.has_worked =
+            w->now.item.state == FL_ITEM_LAUNCHED || w->now.item.state == FL_ITEM_PENDING;
         bool goes_on = advance_as_guest(w);
         polled->goes_on = polled->goes_on || goes_on;
         polled->worked = polled->worked || goes_on || w->now.has_worked;

@@ -271,10 +271,8 @@ static fl_act step_synchronous(fl_worker *w)
 static void end_run(fl_worker *w)
 {
     if (w->now.item.state == FL_ITEM_LAUNCHED) {
-        w->now.has_worked = true;
         retire_run(w);
     } else if (w->now.item.state == FL_ITEM_PENDING) {
-        w->now.has_worked = true;
         let_go(w);
     }
 }
