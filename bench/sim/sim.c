@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "measure/run.h"
+#include "sim/sim_jobs.h"
 #include "sim/sim_replay.h"
 #include "support/fail.h"
 #include "support/table.h"
@@ -114,7 +115,9 @@ static filch_status predict(const request *r, filch_error *error)
                (prediction.seconds / record.seconds - 1) * 100, prediction.least_s * 1e3,
                prediction.most_s * 1e3);
         show_copies(&record, &prediction);
-        if (!show_devices(&prediction))
+        status = bench_sim_jobs_show(&record, &prediction, stdout, error);
+        printf("\n");
+        if (status == FILCH_OK && !show_devices(&prediction))
             status = bench_fail(error, FILCH_IO, "standard output", 0, "cannot be written");
     }
     bench_sim_prediction_free(&prediction);

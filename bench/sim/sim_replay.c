@@ -411,7 +411,8 @@ static filch_status run_all(replay *r, bench_sim_prediction *prediction)
                 status = filch_job_stats(r->jobs[oldest].job, &info, NULL, 0);
             /* What the host does about a job, it does wherever that runs. */
             double host_us = record->jobs[oldest].lead_us + record->jobs[oldest].tail_us;
-            lap = fmax(lap, info.seconds + host_us / 1e6);
+            prediction->job_s[oldest] = info.seconds + host_us / 1e6;
+            lap = fmax(lap, prediction->job_s[oldest]);
             add_stats(r->jobs[oldest].job, stats, prediction);
             (void)filch_job_release(r->jobs[oldest].job);
         }
@@ -436,7 +437,8 @@ static bool prediction_init(const replay *r, bench_sim_prediction *prediction)
     prediction->names = calloc(count, sizeof *prediction->names);
     prediction->busy_s = calloc(count, sizeof *prediction->busy_s);
     prediction->tiles = calloc(count, sizeof *prediction->tiles);
-    bool fits = prediction->names && prediction->busy_s && prediction->tiles;
+    prediction->job_s = calloc(r->record->job_count + 1, sizeof *prediction->job_s);
+    bool fits = prediction->names && prediction->busy_s && prediction->tiles && prediction->job_s;
     for (; fits && prediction->devices < count; prediction->devices++) {
         filch_device_info info = {.size = sizeof info};
         (void)filch_device_at(r->runtime, prediction->devices, &info);
@@ -453,6 +455,7 @@ void bench_sim_prediction_free(bench_sim_prediction *prediction)
     free(prediction->names);
     free(prediction->busy_s);
     free(prediction->tiles);
+    free(prediction->job_s);
     *prediction = (bench_sim_prediction){0};
 }
 

@@ -10,6 +10,7 @@ typedef struct bench_sim_prediction {
     double *busy_s;
     uint64_t *tiles;
     uint32_t devices;
+    double *job_s;                /* by the record's jobs: each from its submission to its end */
     double bytes[BENCH_SIM_WAYS]; /* that all devices' copies moved */
     double seconds;               /* median of the runs that count, of which all here is … */
     double least_s, most_s;       /* … and the others */

@@ -252,6 +252,7 @@ static filch_status job_read(bench_sim_record *record, const json_t *event, cons
     filch_status status = times_read(event, path, &job->start_us, &job->end_us, error);
     if (status == FILCH_OK)
         status = argument(event, "job", true, path, &job->number, error);
+    (void)snprintf(job->name, sizeof job->name, "%s", text_of(event, "name"));
     record->mark_count++;
     return status;
 }
@@ -519,6 +520,7 @@ static void job_mark(const bench_sim_record *record, bench_sim_job *job)
         first = fmin(first, record->copies[low].start_us);
         last = fmax(last, record->copies[low].end_us);
     }
+    memcpy(job->name, mark->name, sizeof job->name);
     job->start_us = mark->start_us;
     job->end_us = mark->end_us;
     job->lead_us = fmax(first - mark->start_us, 0);

@@ -80,6 +80,7 @@ typedef struct bench_sim_job {
     const bench_sim_batch *batch; /* null: a graph, or nothing but times is known */
     bool is_batch;
     uint64_t number;     /* 0: the trace does not say */
+    char name[48];       /* as the trace shows the job itself, cut; empty: it does not */
     size_t first, count; /* of its tiles, which stand together, in the order of their beginnings */
     double start_us, end_us;
     double lead_us;    /* from its beginning to when the first device did something … */

@@ -424,6 +424,8 @@ static void check_prediction(const char *name, double seconds, double within)
     assert_true(fabs(record.seconds / seconds - 1) < 1e-5);
     assert_int_equal(record.loose + record.blind + record.twice, 0);
     assert_true(fabs(prediction.seconds / seconds - 1) <= within);
+    assert_int_equal(record.job_count, 1);
+    assert_true(fabs(prediction.job_s[0] / prediction.seconds - 1) < 1e-9);
     for (int way = 0; way < BENCH_SIM_WAYS; ++way)
         assert_true(fabs(prediction.bytes[way] - bytes[way]) <= 0.1 * bytes[way]);
     bench_sim_prediction_free(&prediction);
