@@ -128,7 +128,8 @@ FILCH_API filch_status filch_runtime_poll(filch_runtime *runtime, double seconds
 /**
  * Waits in a FILCH_DRIVE_POLL runtime: the calling thread sleeps until some work can be done, does
  * a round of it as filch_runtime_poll() does, and returns. A job's end and the time end the wait,
- * too. Work is whatever is run, put on a device, seen to end there, or given to another device.
+ * too; a job complete already ends it before a round. Work is whatever is run, put on a device,
+ * seen to end there, or given to another device.
  *
  * Of several threads that wait, one or more wake for work. While another thread runs tasks, a
  * thread that waits also looks for work unasked, mostly every millisecond, at least every ten. A

@@ -206,8 +206,20 @@ static void the_end_of_the_job_ends_a_wait(void **state)
         assert_ok(filch_runtime_poll_wait(runtime, submitted, PATIENCE, NULL));
     }
     fl_thread_join(thread);
-    /* A job that is over ends a wait at once. */
-    assert_ok(filch_runtime_poll_wait(runtime, submitted, -1, NULL));
+    /* A job that is over ends a wait at once, before work of others. */
+    filch_graph *other = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_job *job = NULL;
+    bool worked = true;
+    atomic_store(&ran, 0);
+    (void)fixture_add(other, counts, NULL, NULL, 0);
+    assert_ok(filch_graph_submit(other, NULL, &job));
+    assert_ok(filch_runtime_poll_wait(runtime, submitted, -1, &worked));
+    assert_false(worked);
+    assert_int_equal(ran, 0);
+    assert_ok(filch_job_wait(job, PATIENCE));
+    assert_int_equal(ran, 1);
+    assert_ok(filch_job_release(job));
+    assert_ok(filch_graph_destroy(other));
     assert_ok(filch_job_release(submitted));
     assert_ok(filch_graph_destroy(graph));
 }

@@ -171,6 +171,10 @@ filch_status fl_sched_poll_wait(fl_sched *sched, const fl_goal *goal, uint64_t d
                                 bool *worked)
 {
     polled_wait wait = {.sched = sched, .goal = goal};
+    if (worked != NULL && fl_goal_is_met(goal)) {
+        *worked = false; /* a job that is complete needs no round */
+        return FILCH_OK;
+    }
     for (;;) {
         fl_polled polled = {0};
         bool is_over;
