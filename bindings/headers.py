@@ -164,7 +164,8 @@ class Headers:
             flat = re.sub(r"\{.*\}", "0", text.strip()[1:-1])
             values = [value.strip() for value in flat.split(",")]
             for field, value in zip(self.structs[struct], values):
-                if value.startswith("FILCH_") and self.value(value):
+                if value.startswith("FILCH_") and self.value(value) or \
+                        re.fullmatch(r"[1-9]\d*", value):
                     field.initial = value
                 elif not re.fullmatch(r'sizeof.*|NULL|false|0|0\.0|\(uint64_t\)0|""|FILCH_\w+',
                                       value):

@@ -443,6 +443,47 @@ module filch_c
     integer(c_int64_t) :: piece = 0
   end type
 
+  type, bind(c) :: filch_csr_desc
+    integer(c_size_t) :: size = 112
+    integer(c_int64_t) :: rows = 0
+    integer(c_int64_t) :: cols = 0
+    integer(c_int64_t) :: nnz = 0
+    type(c_ptr) :: pointers = c_null_ptr
+    type(c_ptr) :: columns = c_null_ptr
+    type(c_ptr) :: values = c_null_ptr
+    integer(c_int64_t) :: element = 0
+    integer(c_int32_t) :: pointer_bytes = 4
+    integer(c_int32_t) :: column_bytes = 4
+    integer(c_int32_t) :: base = 0
+    integer(c_int32_t) :: flags = 0
+    integer(c_int64_t) :: tile_rows = 0
+    type(c_ptr) :: row_cuts = c_null_ptr
+    integer(c_int32_t) :: row_cut_count = 0
+    integer(c_int32_t) :: blocks = 0
+    type(c_ptr) :: label = c_null_ptr
+  end type
+
+  type, bind(c) :: filch_csr_block
+    integer(c_size_t) :: size = 120
+    integer(c_int64_t) :: rows = 0
+    integer(c_int64_t) :: cols = 0
+    integer(c_int64_t) :: nnz = 0
+    integer(c_int64_t) :: row = 0
+    integer(c_int64_t) :: entry = 0
+    integer(c_int64_t) :: column_lo = 0
+    integer(c_int64_t) :: column_hi = 0
+    integer(c_int64_t) :: element = 0
+    integer(c_int32_t) :: pointer_bytes = 0
+    integer(c_int32_t) :: column_bytes = 0
+    integer(c_int32_t) :: base = 0
+    integer(c_int32_t) :: block_lo = 0
+    integer(c_int32_t) :: block_hi = 0
+    integer(c_int32_t) :: reserved = 0
+    type(c_ptr) :: pointers = c_null_ptr
+    type(c_ptr) :: columns = c_null_ptr
+    type(c_ptr) :: values = c_null_ptr
+  end type
+
   type, bind(c) :: filch_shape
     integer(c_int32_t) :: grid(3) = 0
     integer(c_int32_t) :: block(3) = 0
@@ -1130,6 +1171,27 @@ module filch_c
       type(filch_broadcast_desc), intent(in), optional :: broadcast
       type(filch_submit_desc), intent(in), optional :: submit
       type(c_ptr), intent(inout), optional :: job
+      integer(c_int) :: answer
+    end function
+    function filch_csr_create(runtime, desc, matrix) bind(c) result(answer)
+      import
+      type(c_ptr), value :: runtime
+      type(filch_csr_desc), intent(in), optional :: desc
+      type(c_ptr), intent(inout), optional :: matrix
+      integer(c_int) :: answer
+    end function
+    function filch_csr_at(matrix, at, block) bind(c) result(answer)
+      import
+      type(c_ptr), value :: matrix
+      integer(c_int32_t), value :: at
+      type(filch_csr_block), intent(inout), optional :: block
+      integer(c_int) :: answer
+    end function
+    function filch_csr_view(matrix, view, block) bind(c) result(answer)
+      import
+      type(c_ptr), value :: matrix
+      type(filch_view), intent(in), optional :: view
+      type(filch_csr_block), intent(inout), optional :: block
       integer(c_int) :: answer
     end function
     function filch_device_probe(runtime, label, desc, probe) bind(c) result(answer)

@@ -11,6 +11,7 @@
 #include "filch/broadcast.h"
 #include "filch/codelet.h"
 #include "filch/config.h"
+#include "filch/csr.h"
 #include "filch/cuda.h"
 #include "filch/data.h"
 #include "filch/device.h"

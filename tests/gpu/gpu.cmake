@@ -58,7 +58,7 @@ endforeach()
 
 # The same with so little memory that one task, or a few chunks, fit at a time.
 if(cmocka_FOUND)
-    foreach(pair IN ITEMS graphs:72K batches:256K)
+    foreach(pair IN ITEMS graphs:72K batches:256K csr:128K)
         string(REPLACE ":" ";" pair ${pair})
         list(GET pair 0 name)
         list(GET pair 1 limit)

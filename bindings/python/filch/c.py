@@ -613,6 +613,67 @@ class filch_broadcast_desc(_c.Structure):
             setattr(self, name, value)
 
 
+class filch_csr_desc(_c.Structure):
+    _fields_ = [
+        ("size", _c.c_size_t),
+        ("rows", _c.c_uint64),
+        ("cols", _c.c_uint64),
+        ("nnz", _c.c_uint64),
+        ("pointers", _c.c_void_p),
+        ("columns", _c.c_void_p),
+        ("values", _c.c_void_p),
+        ("element", _c.c_uint64),
+        ("pointer_bytes", _c.c_uint32),
+        ("column_bytes", _c.c_uint32),
+        ("base", _c.c_uint32),
+        ("flags", _c.c_uint32),
+        ("tile_rows", _c.c_uint64),
+        ("row_cuts", _c.c_void_p),
+        ("row_cut_count", _c.c_uint32),
+        ("blocks", _c.c_uint32),
+        ("label", _c.c_char_p),
+    ]
+
+    def __init__(self, **members):
+        super().__init__(size=_c.sizeof(filch_csr_desc))
+        self.pointer_bytes = 4
+        self.column_bytes = 4
+        for name, value in members.items():
+            if not hasattr(self, name):
+                raise TypeError("filch_csr_desc has no member " + name)
+            setattr(self, name, value)
+
+
+class filch_csr_block(_c.Structure):
+    _fields_ = [
+        ("size", _c.c_size_t),
+        ("rows", _c.c_uint64),
+        ("cols", _c.c_uint64),
+        ("nnz", _c.c_uint64),
+        ("row", _c.c_uint64),
+        ("entry", _c.c_uint64),
+        ("column_lo", _c.c_uint64),
+        ("column_hi", _c.c_uint64),
+        ("element", _c.c_uint64),
+        ("pointer_bytes", _c.c_uint32),
+        ("column_bytes", _c.c_uint32),
+        ("base", _c.c_uint32),
+        ("block_lo", _c.c_uint32),
+        ("block_hi", _c.c_uint32),
+        ("reserved", _c.c_uint32),
+        ("pointers", _c.c_void_p),
+        ("columns", _c.c_void_p),
+        ("values", _c.c_void_p),
+    ]
+
+    def __init__(self, **members):
+        super().__init__(size=_c.sizeof(filch_csr_block))
+        for name, value in members.items():
+            if not hasattr(self, name):
+                raise TypeError("filch_csr_block has no member " + name)
+            setattr(self, name, value)
+
+
 class filch_shape(_c.Structure):
     _fields_ = [
         ("grid", _c.c_uint32 * 3),
@@ -1287,6 +1348,21 @@ FUNCTIONS = {
         _c.POINTER(filch_broadcast_desc),
         _c.POINTER(filch_submit_desc),
         _c.POINTER(_c.c_void_p),
+    ]),
+    "filch_csr_create": (_c.c_int, [
+        _c.c_void_p,
+        _c.POINTER(filch_csr_desc),
+        _c.POINTER(_c.c_void_p),
+    ]),
+    "filch_csr_at": (_c.c_int, [
+        _c.c_void_p,
+        _c.c_uint32,
+        _c.POINTER(filch_csr_block),
+    ]),
+    "filch_csr_view": (_c.c_int, [
+        _c.c_void_p,
+        _c.POINTER(filch_view),
+        _c.POINTER(filch_csr_block),
     ]),
     "filch_device_probe": (_c.c_int, [
         _c.c_void_p,

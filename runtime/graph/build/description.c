@@ -110,6 +110,24 @@ static filch_status check_scratch(const filch_graph *graph, const filch_task_des
                                   i);
 }
 
+/* Checks an access to a sparse matrix. Its tiles have pointers and columns, which no task makes. */
+static filch_status check_csr(const filch_graph *graph, const filch_task_desc *desc, uint32_t i)
+{
+    const filch_access *access = &desc->accesses[i];
+    fl_tiles tiles = fl_access_tiles(access);
+    const char *wrong = access->mode == FILCH_WRITE    ? "is written without being read"
+                        : access->mode == FILCH_REDUCE ? "is reduced to"
+                        : tiles.row1 - tiles.row0 > 1  ? "is not the only one named"
+                                                       : NULL;
+    return wrong == NULL
+               ? FILCH_OK
+               : fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
+                                 "access %u: row block %u of %s%s%s %s; a task reads single blocks "
+                                 "of a sparse matrix, or changes their values (FILCH_READWRITE)",
+                                 i, access->row, FL_NAME("", access->data->label, "the matrix"),
+                                 wrong);
+}
+
 /* Checks a task's access to a handle: the access itself, and whether its first tile is in the
  * handle. */
 static inline filch_status check_access(const filch_graph *graph, const filch_task_desc *desc,
@@ -141,7 +159,7 @@ static inline filch_status check_access(const filch_graph *graph, const filch_ta
                                access->row, access->col, data->tiles_down, data->tiles_across,
                                FL_NAME("", data->label, "the handle"));
     }
-    return FILCH_OK;
+    return FL_UNLIKELY(data->csr != NULL) ? check_csr(graph, desc, i) : FILCH_OK;
 }
 
 /* Checks that no earlier access of the task names the tile of access i where one of the two

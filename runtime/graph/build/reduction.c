@@ -209,6 +209,9 @@ filch_status filch_data_reduction(filch_data *data, filch_codelet *init, filch_c
 {
     filch_status status = fl_object_check(data, FL_MAGIC_DATA);
     if (status == FILCH_OK) {
+        status = fl_data_refuse_csr(data, REDUCTION);
+    }
+    if (status == FILCH_OK) {
         status = check_codelets(data, init, combine);
     }
     if (status != FILCH_OK) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "memory/tiles/csr.h"
 #include "memory/tiles/replica.h"
 
 #define CREATE "filch_data_create"
@@ -371,6 +372,14 @@ filch_status fl_data_refuse_part(const filch_data *data, const char *call)
                               data->label, data->parent->label);
 }
 
+filch_status fl_data_refuse_csr(const filch_data *data, const char *call)
+{
+    return data->csr == NULL ? FILCH_OK
+                             : fl_core_fail(data->object.core, FILCH_UNSUPPORTED, call, data->label,
+                                            "%s%s%s is a sparse matrix, which is used by row block",
+                                            FL_NAME("", data->label, "the handle"));
+}
+
 static filch_status check_partition(const filch_data *parent, const filch_data_desc *d)
 {
     fl_core *core = parent->object.core;
@@ -406,6 +415,7 @@ filch_status filch_data_partition(filch_data *parent, const filch_data_desc *til
     }
     status = fl_size_check(core, tiling, sizeof *tiling, sizeof *tiling, "the tiling", PARTITION,
                            parent->label);
+    status = status == FILCH_OK ? fl_data_refuse_csr(parent, PARTITION) : status;
     status = status == FILCH_OK ? check_partition(parent, tiling) : status;
     if (status != FILCH_OK) {
         return status;
@@ -629,6 +639,8 @@ void fl_data_free_parts(filch_data *data)
         fl_free_aligned(memory, host, fl_data_bytes(data), HOST_ALIGN);
     }
     fl_store_relaxed(&data->host, NULL);
+    fl_csr_free(memory, data->csr);
+    data->csr = NULL;
     fl_free(memory, data->row_starts, ((size_t)data->tiles_down + 1) * sizeof(uint64_t));
     fl_free(memory, data->col_starts, ((size_t)data->tiles_across + 1) * sizeof(uint64_t));
     fl_free(memory, data->holders, data->holders != NULL ? holders_bytes(data) : 0);

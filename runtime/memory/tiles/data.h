@@ -8,6 +8,7 @@
 #include "filch/data.h"
 
 typedef struct fl_queued_access fl_queued_access;
+struct fl_csr;
 struct fl_replicas;
 
 /* A block of a handle's tiles: rows [row0, row1), columns [col0, col1). */
@@ -65,6 +66,7 @@ struct filch_data {
     /* First columns of tiles of different widths: tiles_across + 1 entries; else null. */
     uint64_t *col_starts;
     uint32_t tiles_down, tiles_across;
+    struct fl_csr *csr; /* a sparse matrix of row blocks (tiles/csr.h); else null; constant */
     fl_queued_access *first, *last; /* access queue; under core->lock */
     uint32_t holds;                 /* queued entries of the host; under core->lock */
     uint32_t upgrades;              /* queued second entries of open graphs; under core->lock */
@@ -187,6 +189,9 @@ static inline void fl_data_note_written(struct filch_data *data, uint32_t tile)
 
 /* Returns FILCH_OK, or records FILCH_UNSUPPORTED for the call: the handle is a partition. */
 filch_status fl_data_refuse_part(const struct filch_data *data, const char *call);
+
+/* Returns FILCH_OK, or records FILCH_UNSUPPORTED for the call: the handle is a sparse matrix. */
+filch_status fl_data_refuse_csr(const struct filch_data *data, const char *call);
 
 /* Reports, with a label of the caller's, that the host holds the handle: FILCH_BUSY. */
 filch_status fl_data_fail_held(const struct filch_data *data, const char *label,
