@@ -10,6 +10,8 @@
 using in = filch::view<const double>;
 using out = filch::view<double>;
 using in_all = filch::views<const double>;
+using in_rows = filch::csr_view<const double, std::uint32_t>;
+using matrix = filch::csr<double, std::uint32_t, std::uint32_t>;
 
 struct problem { // A x = b with b = 1
     std::uint32_t rows, plane;
@@ -37,18 +39,6 @@ struct problem { // A x = b with b = 1
         r.assign(rows, 1);
         p = r;
     }
-    double multiply(std::size_t lo, std::size_t hi) // q := A p, in rows lo to hi; p . q there
-    {
-        double sum = 0;
-        for (std::size_t i = lo; i < hi; ++i) {
-            double value = 0;
-            for (std::uint32_t k = starts[i]; k < starts[i + 1]; ++k)
-                value += values[k] * p[columns[k]];
-            q[i] = value;
-            sum += value * p[i];
-        }
-        return sum;
-    }
 };
 
 #include "plain_cg.hpp" // argument(), measure()
@@ -62,16 +52,24 @@ static double sum(const in_all &parts, double total = 0)
 
 // The page begins here.
 // An iteration. Each block of rows has a part of p . q, and of r . r before and after.
-static void add_iteration(filch::graph &graph, problem &s, const filch::data *v,
+static void add_iteration(filch::graph &graph, const matrix &a, const filch::data *v,
                           const filch::data &pq, const filch::data &old, const filch::data &next)
 {
     const filch::data &x = v[0], &r = v[1], &p = v[2], &q = v[3];
-    const std::uint32_t blocks = x.tile_rows();
-    for (std::uint32_t b = 0; b < blocks; ++b) // rows have neighbours in the next blocks alone
-        graph.add("multiply", [&s](out q_b, out part, in_all) {
-            part[0] = s.multiply(q_b.row, q_b.row + q_b.rows);
-        }, filch::write(q.tile(b)), filch::write(pq.tile(b)),
-           filch::read(p.tiles(b > 0 ? b - 1 : 0, std::min(b + 2, blocks))));
+    const std::uint32_t blocks = a.blocks();
+    for (std::uint32_t b = 0; b < blocks; ++b)
+        graph.add("multiply", [](in_rows a_b, in p_b, out q_b, out part) {
+            double sum = 0;
+            for (std::size_t i = 0; i < a_b.rows; ++i) {
+                double value = 0;
+                for (std::uint32_t k = a_b.pointers[i]; k < a_b.pointers[i + 1]; ++k)
+                    value += a_b.values[k] * p_b[a_b.columns[k] - p_b.row];
+                q_b[i] = value;
+                sum += value * p_b[a_b.row + i - p_b.row];
+            }
+            part[0] = sum;
+        }, filch::read(a.block(b)), filch::read(a.columns_of(b, p)), filch::write(q.tile(b)),
+           filch::write(pq.tile(b)));
     for (std::uint32_t b = 0; b < blocks; ++b)
         graph.add("update", [](out x_b, out r_b, in p_b, in q_b, out part, in_all pq_b, in_all rr) {
             const double alpha = sum(rr) / sum(pq_b);
@@ -104,13 +102,15 @@ int main(int argc, char **argv)
     std::vector<filch::data> v, parts;
     for (std::vector<double> *each : {&s.x, &s.r, &s.p, &s.q})
         v.push_back(runtime.data(filch::buffer(*each).tiles(height)));
-    const std::uint32_t blocks = v[0].tile_rows();
+    const filch::csr_buffer arrays(s.starts, s.columns, s.values, s.rows);
+    const matrix a = runtime.csr(arrays.tiles(height));
+    const std::uint32_t blocks = a.blocks();
     std::vector<double> sums(3 * blocks);
     for (std::uint32_t k = 0; k < 3; ++k)
         parts.push_back(runtime.data(filch::buffer(&sums[k * blocks], blocks).tiles(1)));
     filch::graph graph = runtime.graph(); // ten iterations, submitted again and again
     for (std::size_t k = 0; k < 10; ++k)
-        add_iteration(graph, s, v.data(), parts[0], parts[1 + k % 2], parts[2 - k % 2]);
+        add_iteration(graph, a, v.data(), parts[0], parts[1 + k % 2], parts[2 - k % 2]);
     return measure(argc, argv, s, [&](int most) {
         double *rr = &sums[blocks];
         std::fill(rr, rr + blocks, s.rows / double(blocks));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tour of the C++ interface: what docs/cpp.md shows. The tests compile and run it.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -126,6 +127,37 @@ static void kernels(filch::runtime &runtime, filch::data &dx)
     runtime.batch(1000, kernel, 0.5, filch::readwrite(dx)).run();
 }
 
+// Second differences of a vector, by a sparse matrix.
+static void sparse(filch::runtime &runtime, std::vector<double> &px, std::vector<double> &py)
+{
+    const int n = 1000;
+    std::vector<int> starts(1), columns;
+    std::vector<double> values;
+    for (int i = 0; i < n; ++i) {
+        for (int j = std::max(i - 1, 0); j < std::min(i + 2, n); ++j) {
+            columns.push_back(j);
+            values.push_back(i == j ? -2 : 1);
+        }
+        starts.push_back(static_cast<int>(columns.size()));
+    }
+    filch::graph graph = runtime.graph();
+    const auto multiply = [](filch::csr_view<const double> a, filch::view<const double> x,
+                             filch::view<double> y) {
+        for (std::uint64_t i = 0; i < a.rows; ++i) {
+            y[i] = 0;
+            for (int k = a.pointers[i]; k < a.pointers[i + 1]; ++k)
+                y[i] += a.values[k] * x[static_cast<std::uint64_t>(a.columns[k]) - x.row];
+        }
+    };
+    filch::csr A = runtime.csr(filch::csr_buffer(starts, columns, values, 1000).blocks(7));
+    filch::data x = runtime.data(filch::buffer(px).cuts(A.heights()));
+    filch::data y = runtime.data(filch::buffer(py).cuts(A.heights()));
+    for (std::uint32_t i = 0; i < A.blocks(); ++i)
+        graph.add("multiply", multiply, filch::read(A.block(i)), filch::read(A.columns_of(i, x)),
+                  filch::write(y.tile(i)));
+    graph.run();
+}
+
 int main()
 {
     std::vector<double> x(1000, 1), y(1000, 2);
@@ -143,6 +175,11 @@ int main()
     look(runtime, dx);
     kernels(runtime, dx);
     require(x[0] == 1 && x[250] == 3.5 && x[1] == 0.5, "the kernel");
+    std::vector<double> squares(1000);
+    for (std::size_t i = 0; i < squares.size(); ++i)
+        squares[i] = static_cast<double>(i * i);
+    sparse(runtime, squares, y);
+    require(y[0] == 1 && y[1] == 2 && y[998] == 2, "the product");
     std::printf("as the page says\n");
     return 0;
 }

@@ -27,6 +27,7 @@
 
 #include "filch/cpp/access.hpp"
 #include "filch/cpp/batch.hpp"
+#include "filch/cpp/csr.hpp"
 #include "filch/cpp/data.hpp"
 #include "filch/cpp/error.hpp"
 #include "filch/cpp/graph.hpp"

@@ -108,6 +108,19 @@ refuse 'g.add(rt.kernel<kernel>("k"), 2.0, filch::read(x));' \
 accept 'x.reduction(rt.builtin("zero"), rt.builtin("plus"));'
 refuse 'x.reduction([](view<double>) {}, [](view<double>, view<const double>) {});' \
     'a reduction takes kernels or codelets'
+sparse='auto A = rt.csr(filch::csr_buffer(std::vector<int>{0}, std::vector<int>(), std::vector<double>(), 9)); '
+accept "$sparse g.add(\"a\", [](filch::csr_view<const double>) {}, filch::read(A.block(0)));"
+accept "$sparse g.add(\"a\", [](filch::csr_view<double>) {}, filch::commute(A.block(0)));"
+refuse "$sparse g.add(\"a\", [](filch::csr_view<double>) {}, filch::read(A.block(0)));" \
+    'a row block of a csr<V, C, P> is a parameter csr_view<const V, C, P>'
+refuse "$sparse g.add(\"a\", [](filch::csr_view<const float>) {}, filch::read(A.block(0)));" \
+    'a row block of a csr<V, C, P> is a parameter csr_view<const V, C, P>'
+refuse "$sparse g.add(\"a\", [](view<const double>) {}, filch::read(A.block(0)));" \
+    'a row block of a csr<V, C, P> is a parameter csr_view<const V, C, P>'
+refuse "$sparse g.add(\"a\", [](filch::csr_view<double>) {}, filch::write(A.block(0)));" 'no matching'
+refuse 'g.add("a", [](filch::csr_view<const double>) {}, filch::read(x));' \
+    'a csr_view is the parameter of a row block'
+refuse 'std::vector<short> v; filch::csr_buffer b(v, v, v, 3);' 'integers of 4 or 8 bytes'
 refuse 'filch::graph copy = g;' 'delete'
 refuse 'std::vector<std::string> v; filch::buffer b(v);' 'filch copies elements byte by byte'
 echo "refuse: $count programs, by ${#compilers[@]} compilers"

@@ -13,13 +13,15 @@
  * | read(tiles) | views<const T> |
  * | write(tiles), readwrite(tiles), commute(tiles), reduce(tiles) | views<T> |
  * | scratch<T>(count) | view<T> |
+ * | read(row block) of a csr<V, C, P> | csr_view<const V, C, P> |
+ * | readwrite(row block), commute(row block) | csr_view<V, C, P> |
  *
  * Of a batch, accesses name whole handles: read(data) is one element an item.
  */
 #ifndef FILCH_CPP_ACCESS_HPP
 #define FILCH_CPP_ACCESS_HPP
 
-#include "filch/cpp/data.hpp"
+#include "filch/cpp/csr.hpp"
 
 namespace filch
 {
@@ -42,6 +44,12 @@ template <filch_access_mode Mode> struct block_access {
 /** Access of a task to a block that the task sees as one view. */
 template <filch_access_mode Mode> struct joined_access {
     filch::block of; /**< The block. */
+};
+
+/** Access of a task to a row block of a sparse matrix; View is the parameter. */
+template <filch_access_mode Mode, class View> struct csr_access {
+    filch_data *data; /**< The matrix. */
+    std::uint32_t at; /**< Number of the block. */
 };
 
 /** Private memory of a call. */
@@ -198,6 +206,13 @@ inline item_access<FILCH_READ> read(const data &of) noexcept
     return item_access<FILCH_READ>(of);
 }
 
+/** Reads a row block of a sparse matrix. @param of the block. @return the access. */
+template <class V, class C, class P>
+csr_access<FILCH_READ, csr_view<const V, C, P>> read(const csr_block<V, C, P> &of) noexcept
+{
+    return {of.data, of.at};
+}
+
 /**
  * Overwrites every element; the old contents need not be present.
  *
@@ -244,6 +259,12 @@ inline joined_access<FILCH_READWRITE> readwrite(const block &of) noexcept
 {
     return {of};
 }
+/** Reads a row block, and changes values. @param of the block. @return the access. */
+template <class V, class C, class P>
+csr_access<FILCH_READWRITE, csr_view<V, C, P>> readwrite(const csr_block<V, C, P> &of) noexcept
+{
+    return {of.data, of.at};
+}
 /** Reads and writes in a batch. @param of the handle. @return the access. */
 inline item_access<FILCH_READWRITE> readwrite(const data &of) noexcept
 {
@@ -264,6 +285,13 @@ inline tile_access<FILCH_COMMUTE> commute(const tile &at) noexcept
 inline block_access<FILCH_COMMUTE> commute(const tiles &at) noexcept
 {
     return {at};
+}
+
+/** Changes values of a row block in any order. @param of the block. @return the access. */
+template <class V, class C, class P>
+csr_access<FILCH_COMMUTE, csr_view<V, C, P>> commute(const csr_block<V, C, P> &of) noexcept
+{
+    return {of.data, of.at};
 }
 
 /**
@@ -320,6 +348,10 @@ template <filch_access_mode Mode> struct access_traits<block_access<Mode>> {
     static constexpr bool is_written = Mode != FILCH_READ;
 };
 template <filch_access_mode Mode> struct access_traits<joined_access<Mode>> {
+    static constexpr bool is_access = true, is_block = false, is_items = false;
+    static constexpr bool is_written = Mode != FILCH_READ;
+};
+template <filch_access_mode Mode, class View> struct access_traits<csr_access<Mode, View>> {
     static constexpr bool is_access = true, is_block = false, is_items = false;
     static constexpr bool is_written = Mode != FILCH_READ;
 };
@@ -381,6 +413,13 @@ class access_list
             fail(parameter, "a block without tiles");
         }
         append(at.data, at.row0, at.col0, Mode, 0, at.row1 - at.row0, at.col1 - at.col0);
+    }
+
+    template <filch_access_mode Mode, class View>
+    void add(const csr_access<Mode, View> &access, std::uint64_t, int parameter)
+    {
+        require(access.data ? 1 : 0, 0, false, parameter);
+        append(access.data, access.at, 0, Mode, 0);
     }
 
     template <class T> void add(const scratch_access<T> &access, std::uint64_t, int)

@@ -542,6 +542,7 @@ class data
 
   private:
     friend class runtime;
+    template <class, class, class> friend class csr;
     template <filch_access_mode> friend class item_access;
 
     data(std::shared_ptr<detail::runtime_state> state, std::uint64_t element, bool is_const)

@@ -88,6 +88,24 @@ class runtime
     }
 
     /**
+     * Makes a handle of a sparse matrix; checks and copies its arrays.
+     *
+     * @param of the arrays.
+     * @return the handle.
+     * @throw error as filch_csr_create(); std::bad_alloc.
+     */
+    template <class V, class C, class P>
+    [[nodiscard]] filch::csr<V, C, P> csr(const csr_buffer<V, C, P> &of) const
+    {
+        live("filch_csr_create");
+        const filch_csr_desc desc = of.desc();
+        filch::data made(state_, 1, false);
+        check(filch_csr_create(state_->handle, &desc, &made.state_->handle), "filch_csr_create");
+        made.count();
+        return filch::csr<V, C, P>(std::move(made));
+    }
+
+    /**
      * Makes a closed graph.
      *
      * @param desc description; copied.

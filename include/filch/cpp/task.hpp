@@ -89,6 +89,12 @@ template <class T> struct parameter<views<T>> {
     using type = T;
     static constexpr bool is_view = true, is_views = true, is_lead = false;
 };
+template <class V, class C, class P> struct parameter<csr_view<V, C, P>> {
+    using type = V;
+    static constexpr bool is_view = true, is_views = false, is_lead = false;
+};
+template <class P> inline constexpr bool is_csr = false;
+template <class V, class C, class P> inline constexpr bool is_csr<csr_view<V, C, P>> = true;
 template <> struct parameter<context> {
     static constexpr bool is_view = false, is_views = false, is_lead = true;
 };
@@ -157,6 +163,7 @@ template <class P, class A> constexpr void match()
                   "behind the function of a task stand accesses: filch::read(tile) and its kin");
     if constexpr (access_traits<A>::is_access) {
         using T = typename parameter<P>::type;
+        static_assert(!is_csr<P>, "a csr_view is the parameter of a row block of a filch::csr");
         static_assert(access_traits<A>::is_block == parameter<P>::is_views,
                       "a block of tiles is a parameter views<T>, a tile a parameter view<T>");
         static_assert(access_traits<A>::is_written || std::is_const_v<T>,
@@ -171,11 +178,22 @@ template <class P, class T> constexpr void match_scratch()
     static_assert(std::is_same_v<P, view<T>>, "scratch<T> is a parameter view<T>");
 }
 
+template <class P, class View> constexpr void match_csr()
+{
+    static_assert(
+        std::is_same_v<P, View>,
+        "a row block of a csr<V, C, P> is a parameter csr_view<const V, C, P> where it is "
+        "read, and csr_view<V, C, P> where values change");
+}
+
 template <class P, class A> struct matched {
     static constexpr bool value = (match<P, A>(), true);
 };
 template <class P, class T> struct matched<P, scratch_access<T>> {
     static constexpr bool value = (match_scratch<P, T>(), true);
+};
+template <class P, filch_access_mode Mode, class View> struct matched<P, csr_access<Mode, View>> {
+    static constexpr bool value = (match_csr<P, View>(), true);
 };
 
 template <class Layout, std::size_t... I, class... A>
@@ -236,6 +254,8 @@ typename Layout::template at<I> make_parameter(const filch_call *call,
     } else if constexpr (parameter<P>::is_views) {
         constexpr std::size_t k = I - Layout::leading;
         return P(call->views + Layout::first(k, sizes), sizes[Layout::block_of(k)]);
+    } else if constexpr (is_csr<P>) {
+        return typed_csr<P>(call->views[Layout::first(I - Layout::leading, sizes)]);
     } else if constexpr (parameter<P>::is_view) {
         return typed<typename parameter<P>::type>(
             call->views[Layout::first(I - Layout::leading, sizes)]);
