@@ -144,7 +144,8 @@ module filch_arrays
   use filch_c
   implicit none
   private
-  public :: filch_array, filch_memory, filch_memory_t, filch_view_of, filch_ld, filch_rows_above
+  public :: filch_array, filch_memory, filch_memory_t, filch_view_of, filch_ld, filch_rows_above, &
+    filch_csr_of, filch_csr_pointers, filch_csr_columns, filch_csr_values
 
   ! Where an array lies; made by filch_array() and filch_memory().
   type :: filch_memory_t
@@ -169,6 +170,20 @@ module filch_arrays
   ! dimensions has gaps between its columns, and must not be declared contiguous.
   interface filch_view_of
     module procedure {views}
+  end interface
+
+  ! call filch_csr_pointers(task, k, x), and so on: makes the pointer x the pointers, columns or
+  ! values of the k-th access, which is to a row block of a sparse matrix; valid during the call.
+  ! Row i of the block has the entries x(i) to x(i + 1) - 1 of a matrix with base 1. x is null if
+  ! there is no such access, or its numbers have another size. Values change where the access writes.
+  interface filch_csr_pointers
+    module procedure csr_pointers_i4, csr_pointers_i8
+  end interface
+  interface filch_csr_columns
+    module procedure csr_columns_i4, csr_columns_i8
+  end interface
+  interface filch_csr_values
+    module procedure {values}
   end interface
 
 contains
@@ -197,6 +212,19 @@ contains
     if (k < 1 .or. k > task%view_count) return
     call c_f_pointer(task%views, views, [task%view_count])
     if (views(k)%ld <= huge(ld)) ld = int(views(k)%ld)
+  end function
+
+  ! The row block of a sparse matrix of the k-th access. Its size is 0 without such an access.
+  recursive function filch_csr_of(task, k) result(block)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    type(filch_csr_block) :: block
+    type(filch_view), pointer :: views(:)
+    if (k >= 1 .and. k <= task%view_count) then
+      call c_f_pointer(task%views, views, [task%view_count])
+      if (filch_csr_view(c_null_ptr, views(k), block) == FILCH_OK) return
+    end if
+    block%size = 0
   end function
 
   ! Rows of the handle above the k-th view; 0 without such a view.
@@ -293,6 +321,30 @@ ARRAY = """
   end subroutine
 """
 
+CSR = """
+  recursive subroutine csr_{what}_{kind}(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    {type}, pointer, intent(out) :: x(:)
+    type(filch_csr_block) :: block
+    block = filch_csr_of(task, k)
+    nullify(x)
+    if (block%size /= 0 .and. block%{bytes} == storage_size(x) / 8) &
+      call c_f_pointer(block%{what}, x, [block%{count}])
+  end subroutine
+"""
+
+
+def _csr_arrays():
+    """Procedures that find the arrays of row blocks."""
+    parts = [("pointers", "pointer_bytes", "rows + 1", ("i4", "i8")),
+             ("columns", "column_bytes", "nnz", ("i4", "i8")),
+             ("values", "element", "nnz", KINDS)]
+    return "".join(
+        CSR.replace("{what}", what).replace("{bytes}", size).replace("{count}", count)
+        .replace("{kind}", kind).replace("{type}", KINDS[kind])
+        for what, size, count, kinds in parts for kind in kinds)
+
 
 def write_arrays(_):
     """Returns the text of the module filch_arrays."""
@@ -300,6 +352,8 @@ def write_arrays(_):
         listed = ", ".join(f"{kind}_{each}_{rank}" for each in KINDS for rank in (1, 2))
         return "\n".join(_wrapped("module procedure " + listed, 4)).strip()[17:]
     head = ARRAYS_HEAD.replace("{arrays}", names("array")).replace("{views}", names("view"))
+    values = "module procedure " + ", ".join(f"csr_values_{each}" for each in KINDS)
+    head = head.replace("    module procedure {values}", "\n".join(_wrapped(values, 4)))
     body = "".join(ARRAY.replace("{kind}", kind).replace("{type}", each)
                    for kind, each in KINDS.items())
-    return head + body + "end module\n"
+    return head + body + _csr_arrays() + "end module\n"

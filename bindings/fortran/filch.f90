@@ -14,6 +14,7 @@ module filch
   implicit none
   public
   private :: settle, refuse, text_of, c_text, at_least_one, batch_desc, wrong_access, wrong_memory
+  private :: wrong_csr, fill_csr
   integer(c_int32_t), parameter, private :: NO_TILES = -2 ! rows or cols of a block, below 1
 
   ! A failure: status (FILCH_OK: none), the own code of the task, the driver or the system, a
@@ -52,6 +53,8 @@ module filch
     integer :: tile_cols = 0 ! columns of tiles
   contains
     procedure :: create => data_create
+    procedure :: create_csr => data_create_csr
+    procedure :: row_block => data_row_block
     procedure :: reduction => data_reduction
     procedure :: acquire => data_acquire
     procedure :: release => data_release
@@ -375,6 +378,107 @@ contains
     if (memory%rows < 0 .or. memory%cols < 0) text = 'the number of rows or columns is negative'
     if (memory%ld < 0) text = 'the leading dimension is negative'
   end function
+
+  ! Makes a handle of a sparse matrix in compressed rows, whose arrays are checked and copied:
+  ! pointers of rows + 1 integers, columns, and as many values. base: what they count from, 1 unless
+  ! given. Cut into blocks of tile_rows rows, of the heights row_cuts, or into so many blocks of
+  ! about equal numbers of entries; this%tile_rows is the number of blocks. Block i is tile i.
+  subroutine data_create_csr(this, runtime, pointers, columns, values, cols, base, tile_rows, &
+                             row_cuts, blocks, flags, label, error)
+    class(filch_data_t), intent(inout) :: this
+    type(filch_runtime_t), intent(in) :: runtime
+    type(filch_memory_t), intent(in) :: pointers, columns, values
+    integer, intent(in) :: cols
+    integer, intent(in), optional :: base, tile_rows, blocks, flags
+    integer(c_int64_t), intent(in), optional :: row_cuts(:)
+    character(*), intent(in), optional :: label
+    type(filch_failure_t), intent(out), optional :: error
+    type(filch_csr_desc) :: desc
+    type(filch_tiling) :: tiling
+    integer(c_int64_t), allocatable, target :: heights(:)
+    character(:), allocatable, target :: text
+    integer(c_int) :: status
+    text = wrong_csr(pointers, columns, values, cols, tile_rows, blocks)
+    if (text /= '') then
+      call refuse(text, error)
+      return
+    end if
+    call fill_csr(desc, pointers, columns, values)
+    desc%cols = cols
+    desc%base = 1
+    if (present(base)) desc%base = base
+    if (present(tile_rows)) desc%tile_rows = tile_rows
+    if (present(blocks)) desc%blocks = blocks
+    if (present(flags)) desc%flags = flags
+    if (present(row_cuts)) then
+      heights = row_cuts
+      desc%row_cuts = c_loc(heights)
+      desc%row_cut_count = size(heights)
+    end if
+    if (present(label)) then
+      text = label//c_null_char
+      desc%label = c_loc(text)
+    end if
+    status = filch_csr_create(runtime%handle, desc, this%handle)
+    call settle(status, runtime%handle, error)
+    if (status /= FILCH_OK) return
+    status = filch_data_tiles(this%handle, tiling)
+    this%runtime = runtime%handle
+    this%tile_rows = int(tiling%rows)
+    this%tile_cols = 1
+  end subroutine
+
+  ! The arrays of a description.
+  subroutine fill_csr(desc, pointers, columns, values)
+    type(filch_csr_desc), intent(inout) :: desc
+    type(filch_memory_t), intent(in) :: pointers, columns, values
+    desc%rows = pointers%rows - 1
+    desc%nnz = columns%rows
+    desc%pointers = pointers%ptr
+    desc%columns = columns%ptr
+    desc%pointer_bytes = int(pointers%element, c_int32_t)
+    desc%column_bytes = int(columns%element, c_int32_t)
+    desc%element = values%element
+    desc%values = values%ptr
+  end subroutine
+
+  ! What is wrong with the arrays or the numbers of a sparse matrix; empty: nothing that C does not
+  ! find.
+  function wrong_csr(pointers, columns, values, cols, tile_rows, blocks) result(text)
+    type(filch_memory_t), intent(in) :: pointers, columns, values
+    integer, intent(in) :: cols
+    integer, intent(in), optional :: tile_rows, blocks
+    character(:), allocatable :: text
+    character(120) :: line
+    text = ''
+    if (present(tile_rows)) then
+      if (tile_rows < 0) text = 'tile_rows is negative'
+    end if
+    if (present(blocks)) then
+      if (blocks < 0) text = 'blocks is negative'
+    end if
+    if (cols < 0) text = 'cols is negative'
+    if (.not. (pointers%is_regular .and. columns%is_regular .and. values%is_regular)) &
+      text = 'the elements of an array of the matrix are not contiguous'
+    if (pointers%cols /= 1 .or. columns%cols /= 1 .or. values%cols /= 1) &
+      text = 'an array of the matrix has more than one column'
+    if (pointers%rows < 1) text = 'there are no pointers: rows + 1 are needed'
+    if (columns%rows /= values%rows) then
+      write (line, '(2(a,i0))') 'columns: ', columns%rows, ', values: ', values%rows
+      text = trim(line)
+    end if
+  end function
+
+  ! Describes row block i, from 1, of a sparse matrix. Members count as in C: block%row rows and
+  ! block%entry entries are in front of it; columns block%column_lo + 1 to block%column_hi are used,
+  ! and of a vector cut as the rows tiles block%block_lo + 1 to block%block_hi.
+  subroutine data_row_block(this, i, block, error)
+    class(filch_data_t), intent(in) :: this
+    integer, intent(in) :: i
+    type(filch_csr_block), intent(out) :: block
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_csr_at(this%handle, int(i - 1, c_int32_t), block), this%runtime, error)
+  end subroutine
 
   ! Defines the addition of FILCH_REDUCE accesses, by codelets without arguments.
   subroutine data_reduction(this, init, combine, error)

@@ -5,7 +5,8 @@ module filch_arrays
   use filch_c
   implicit none
   private
-  public :: filch_array, filch_memory, filch_memory_t, filch_view_of, filch_ld, filch_rows_above
+  public :: filch_array, filch_memory, filch_memory_t, filch_view_of, filch_ld, filch_rows_above, &
+    filch_csr_of, filch_csr_pointers, filch_csr_columns, filch_csr_values
 
   ! Where an array lies; made by filch_array() and filch_memory().
   type :: filch_memory_t
@@ -34,6 +35,21 @@ module filch_arrays
       view_c4_2, view_i4_1, view_i4_2, view_i8_1, view_i8_2
   end interface
 
+  ! call filch_csr_pointers(task, k, x), and so on: makes the pointer x the pointers, columns or
+  ! values of the k-th access, which is to a row block of a sparse matrix; valid during the call.
+  ! Row i of the block has the entries x(i) to x(i + 1) - 1 of a matrix with base 1. x is null if
+  ! there is no such access, or its numbers have another size. Values change where the access writes.
+  interface filch_csr_pointers
+    module procedure csr_pointers_i4, csr_pointers_i8
+  end interface
+  interface filch_csr_columns
+    module procedure csr_columns_i4, csr_columns_i8
+  end interface
+  interface filch_csr_values
+    module procedure csr_values_r8, csr_values_r4, csr_values_c8, csr_values_c4, csr_values_i4, &
+      csr_values_i8
+  end interface
+
 contains
 
   ! Memory as data: rows times cols elements of so many bytes, a column ld elements from the next.
@@ -60,6 +76,19 @@ contains
     if (k < 1 .or. k > task%view_count) return
     call c_f_pointer(task%views, views, [task%view_count])
     if (views(k)%ld <= huge(ld)) ld = int(views(k)%ld)
+  end function
+
+  ! The row block of a sparse matrix of the k-th access. Its size is 0 without such an access.
+  recursive function filch_csr_of(task, k) result(block)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    type(filch_csr_block) :: block
+    type(filch_view), pointer :: views(:)
+    if (k >= 1 .and. k <= task%view_count) then
+      call c_f_pointer(task%views, views, [task%view_count])
+      if (filch_csr_view(c_null_ptr, views(k), block) == FILCH_OK) return
+    end if
+    block%size = 0
   end function
 
   ! Rows of the handle above the k-th view; 0 without such a view.
@@ -386,5 +415,115 @@ contains
     if (.not. c_associated(view%ptr)) return
     call c_f_pointer(view%ptr, all, [view%ld, view%cols])
     x => all(1:view%rows, :)
+  end subroutine
+
+  recursive subroutine csr_pointers_i4(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    integer(c_int32_t), pointer, intent(out) :: x(:)
+    type(filch_csr_block) :: block
+    block = filch_csr_of(task, k)
+    nullify(x)
+    if (block%size /= 0 .and. block%pointer_bytes == storage_size(x) / 8) &
+      call c_f_pointer(block%pointers, x, [block%rows + 1])
+  end subroutine
+
+  recursive subroutine csr_pointers_i8(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    integer(c_int64_t), pointer, intent(out) :: x(:)
+    type(filch_csr_block) :: block
+    block = filch_csr_of(task, k)
+    nullify(x)
+    if (block%size /= 0 .and. block%pointer_bytes == storage_size(x) / 8) &
+      call c_f_pointer(block%pointers, x, [block%rows + 1])
+  end subroutine
+
+  recursive subroutine csr_columns_i4(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    integer(c_int32_t), pointer, intent(out) :: x(:)
+    type(filch_csr_block) :: block
+    block = filch_csr_of(task, k)
+    nullify(x)
+    if (block%size /= 0 .and. block%column_bytes == storage_size(x) / 8) &
+      call c_f_pointer(block%columns, x, [block%nnz])
+  end subroutine
+
+  recursive subroutine csr_columns_i8(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    integer(c_int64_t), pointer, intent(out) :: x(:)
+    type(filch_csr_block) :: block
+    block = filch_csr_of(task, k)
+    nullify(x)
+    if (block%size /= 0 .and. block%column_bytes == storage_size(x) / 8) &
+      call c_f_pointer(block%columns, x, [block%nnz])
+  end subroutine
+
+  recursive subroutine csr_values_r8(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    real(c_double), pointer, intent(out) :: x(:)
+    type(filch_csr_block) :: block
+    block = filch_csr_of(task, k)
+    nullify(x)
+    if (block%size /= 0 .and. block%element == storage_size(x) / 8) &
+      call c_f_pointer(block%values, x, [block%nnz])
+  end subroutine
+
+  recursive subroutine csr_values_r4(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    real(c_float), pointer, intent(out) :: x(:)
+    type(filch_csr_block) :: block
+    block = filch_csr_of(task, k)
+    nullify(x)
+    if (block%size /= 0 .and. block%element == storage_size(x) / 8) &
+      call c_f_pointer(block%values, x, [block%nnz])
+  end subroutine
+
+  recursive subroutine csr_values_c8(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    complex(c_double_complex), pointer, intent(out) :: x(:)
+    type(filch_csr_block) :: block
+    block = filch_csr_of(task, k)
+    nullify(x)
+    if (block%size /= 0 .and. block%element == storage_size(x) / 8) &
+      call c_f_pointer(block%values, x, [block%nnz])
+  end subroutine
+
+  recursive subroutine csr_values_c4(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    complex(c_float_complex), pointer, intent(out) :: x(:)
+    type(filch_csr_block) :: block
+    block = filch_csr_of(task, k)
+    nullify(x)
+    if (block%size /= 0 .and. block%element == storage_size(x) / 8) &
+      call c_f_pointer(block%values, x, [block%nnz])
+  end subroutine
+
+  recursive subroutine csr_values_i4(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    integer(c_int32_t), pointer, intent(out) :: x(:)
+    type(filch_csr_block) :: block
+    block = filch_csr_of(task, k)
+    nullify(x)
+    if (block%size /= 0 .and. block%element == storage_size(x) / 8) &
+      call c_f_pointer(block%values, x, [block%nnz])
+  end subroutine
+
+  recursive subroutine csr_values_i8(task, k, x)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    integer(c_int64_t), pointer, intent(out) :: x(:)
+    type(filch_csr_block) :: block
+    block = filch_csr_of(task, k)
+    nullify(x)
+    if (block%size /= 0 .and. block%element == storage_size(x) / 8) &
+      call c_f_pointer(block%values, x, [block%nnz])
   end subroutine
 end module

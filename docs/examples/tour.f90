@@ -39,6 +39,26 @@ contains
     code = 0
   end function
 
+  recursive integer(c_int) function multiply(task) bind(c) result(code) ! A; y; some of x
+    type(filch_call), intent(in) :: task
+    integer, pointer :: starts(:), columns(:)
+    real(c_double), pointer :: values(:), x(:), y(:)
+    integer :: i, k, above
+    call filch_csr_pointers(task, 1, starts)
+    call filch_csr_columns(task, 1, columns)
+    call filch_csr_values(task, 1, values)
+    call filch_view_of(task, 2, y)
+    call filch_view_of(task, 3, x)
+    above = int(filch_rows_above(task, 3))
+    do i = 1, size(y)
+      y(i) = 0
+      do k = starts(i), starts(i + 1) - 1
+        y(i) = y(i) + values(k)*x(columns(k) - above)
+      end do
+    end do
+    code = 0
+  end function
+
   subroutine begin(x, y)
     real(c_double), intent(inout), target :: x(:), y(:)
     type(filch_runtime_t) :: runtime
@@ -84,6 +104,33 @@ contains
                                      filch_items(dy, FILCH_READWRITE)], grain=50_c_int64_t)
   end subroutine
 
+  ! Differences of neighbours in a circle, by a sparse matrix.
+  subroutine sparse(runtime, x, y)
+    type(filch_runtime_t), intent(in) :: runtime
+    type(filch_data_t), intent(in) :: x, y
+    integer, target :: starts(1001), columns(2000)
+    real(c_double), target :: values(2000)
+    type(filch_data_t) :: a
+    type(filch_csr_block) :: block
+    type(filch_codelet_t) :: code
+    type(filch_graph_t) :: graph
+    integer :: i
+    starts = [(2*i - 1, i=1, 1001)]
+    columns = [(i, mod(i, 1000) + 1, i=1, 1000)]
+    values = [(-1, 1, i=1, 1000)]
+    call code%create(runtime, 'multiply', multiply)
+    call graph%create(runtime)
+    call a%create_csr(runtime, filch_array(starts), filch_array(columns), filch_array(values), &
+                      cols=1000, tile_rows=250)
+    do i = 1, a%tile_rows
+      call a%row_block(i, block) ! its columns are in some tiles of x
+      call graph%add(code, [filch_r(a, i), filch_w(y, i), &
+                            filch_block(x, FILCH_READ, int(block%block_lo) + 1, &
+                                        rows=int(block%block_hi - block%block_lo))])
+    end do
+    call graph%run()
+  end subroutine
+
   subroutine jobs(runtime, dx)
     type(filch_runtime_t), intent(in) :: runtime
     type(filch_data_t), intent(in) :: dx
@@ -119,6 +166,8 @@ program tour
   call dy%create(runtime, filch_array(y), tile_rows=250)
   call batches(runtime, dx, dy)
   if (any(y(2:999) /= x(2:999))) error stop 'smooth'
+  call sparse(runtime, dx, dy)
+  if (any(y /= [(1, i=1, 999), -999])) error stop 'sparse'
   call jobs(runtime, dx)
   if (any(x /= [(sqrt(real(i, c_double)), i=1, 1000)])) error stop 'root'
   x(7) = -1
