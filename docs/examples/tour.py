@@ -2,6 +2,7 @@
 """The code of docs/python.md, beside the programs of its own."""
 import ctypes
 import sys
+import types
 
 import numpy as np
 
@@ -98,6 +99,27 @@ def built_in(runtime):
     return (c == 100).all()
 
 
+def sparse(runtime, vector, result):
+    """Differences of neighbours, by a matrix such as scipy.sparse has."""
+    n = len(vector)
+    matrix = types.SimpleNamespace(
+        indptr=np.arange(0, 2 * n, 2), indices=np.delete(np.arange(2 * n) // 2, [0, -1]),
+        data=np.tile([-1.0, 1.0], n - 1), shape=(n - 1, n))
+    graph = runtime.graph()
+
+    def multiply(a, x, y):
+        for i in range(len(y)):
+            k = slice(a.indptr[i], a.indptr[i + 1])
+            y[i] = a.data[k] @ x[a.indices[k]]
+
+    x = runtime.data(vector)
+    A = runtime.csr(matrix, blocks=24)
+    y = runtime.data(result, A.heights)
+    for i in range(len(A)):
+        graph.add(multiply, filch.read(A[i]), filch.read(x[0]), filch.write(y[i]))
+    graph.run()
+
+
 def main():
     """tour.py [LIBRARY]"""
     x, y = np.arange(1000.0), np.zeros(1000)
@@ -109,6 +131,8 @@ def main():
         assert (y[1:-1] == x[1:-1]).all()
         jobs(runtime, x)
         assert (x == 2 * np.arange(1000)).all()
+        sparse(runtime, x, y[:-1])
+        assert (y[:-1] == 2).all()
         assert built_in(runtime)
         if len(sys.argv) > 1:  # a library with the function scale
             kernels(runtime, x, ctypes.CDLL(sys.argv[1]))

@@ -7,6 +7,7 @@ int zero(const filch_call *call);
 int add(const filch_call *call);
 int count(const filch_call *call);
 int sums(const filch_call *call);
+int multiply(const filch_call *call);
 double rows(const filch_call *call);
 
 /* View 0 times the argument. */
@@ -67,4 +68,23 @@ int sums(const filch_call *call)
 double rows(const filch_call *call)
 {
     return (double)call->views[0].rows;
+}
+
+/* y := A x for a row block of int and double; tiles of x. */
+int multiply(const filch_call *call)
+{
+    filch_csr_block a = FILCH_CSR_BLOCK_INIT;
+    if (filch_csr_view(NULL, &call->views[0], &a) != FILCH_OK) {
+        return 1;
+    }
+    const int *pointers = a.pointers, *columns = a.columns;
+    const double *values = a.values, *x = call->views[1].ptr;
+    double *y = call->views[2].ptr;
+    for (uint64_t i = 0; i < a.rows; ++i) {
+        y[i] = 0;
+        for (int k = pointers[i]; k < pointers[i + 1]; ++k) {
+            y[i] += values[k] * x[(uint64_t)columns[k] - call->views[1].row];
+        }
+    }
+    return 0;
 }

@@ -16,6 +16,7 @@ function(filch_python_test name modules)
 endfunction()
 
 filch_python_test(data numpy ${python}/data.py)
+filch_python_test(csr numpy ${python}/csr.py $<TARGET_FILE:python_kernels>)
 filch_python_test(ends numpy ${python}/ends.py)
 filch_python_test(tasks numpy ${python}/tasks.py $<TARGET_FILE:python_kernels>)
 filch_python_test(gpu numpy ${python}/gpu.py)

@@ -12,6 +12,7 @@ filch.c is the C interface, for ctypes, and filch.lib the library.
 """
 from . import c
 from .batch import Batch
+from .csr import Csr, Rows
 from .data import Access, Data, Hold, Tiles, commute, read, readwrite, reduce, scratch, write
 from .error import THROWN, Error, Failure, Status
 from .graph import Graph
@@ -21,7 +22,7 @@ from .library import lib
 from .runtime import Device, Runtime
 
 __all__ = [
-    "Access", "Batch", "Data", "Device", "Error", "Failure", "Graph", "Hold", "Job", "Kernel",
-    "Runtime", "Status", "THROWN", "Tiles", "c", "commute", "lib", "read", "readwrite", "reduce",
-    "scratch", "write",
+    "Access", "Batch", "Csr", "Data", "Device", "Error", "Failure", "Graph", "Hold", "Job",
+    "Kernel", "Rows", "Runtime", "Status", "THROWN", "Tiles", "c", "commute", "lib", "read",
+    "readwrite", "reduce", "scratch", "write",
 ]

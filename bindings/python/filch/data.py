@@ -176,6 +176,10 @@ class Tiles:
         """The tiles as one access and one view of a Kernel, in the place of one a tile."""
         return Tiles(self.data, self.rows, self.cols, True)
 
+    def view(self, mode, is_block):
+        """The view of a task, or of the host. is_block: the tiles are one access."""
+        return TileView(self.data, mode, self.rows, self.cols, is_block)
+
 
 class Access:
     """How a task or a batch uses data; made by read(), write() and so on."""
@@ -225,7 +229,7 @@ class Access:
     def view(self, is_block):
         """The view of a task. is_block: the tiles are one access where their mode allows it."""
         is_block = self.tiles.is_block or (is_block and self.mode in MODES.values())
-        return TileView(self.data, self.mode, self.tiles.rows, self.tiles.cols, is_block)
+        return self.tiles.view(self.mode, is_block)
 
     def item_view(self):
         """The view of a batch."""
@@ -277,7 +281,7 @@ class Hold:
     _cell, _released = ctypes.c_void_p(), ()    # until __enter__, which makes its own
 
     def __init__(self, tiles, mode, seconds):
-        self._view = TileView(tiles.data, mode, tiles.rows, tiles.cols)
+        self._view = tiles.view(mode, False)
         if self._view.is_written and not tiles.data.is_writable:
             raise ValueError("the array is read-only, and can only be read")
         self._seconds = seconds
@@ -327,6 +331,10 @@ class Hold:
         if status == c.FILCH_TIMEOUT:
             raise Error(status, "jobs use the tiles still")
         data.runtime.raise_for(status)
+        return self._contents()
+
+    def _contents(self):
+        data, view = self._view.data, self._view
         if view.ready is not None:
             return view.ready
         self._array = numpy.empty((view.box[1] - view.box[0], view.box[3] - view.box[2]),

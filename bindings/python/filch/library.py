@@ -16,7 +16,8 @@ def load():
     """
     path = os.environ.get("LIBFILCH") or NAME
     try:
-        library = ctypes.CDLL(path)
+        # Global: compiled tasks call filch_csr_view() and other functions of the one library.
+        library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
         raise ImportError(f"filch's library cannot be loaded: {error}; the variable LIBFILCH may "
                           f"name the path of {NAME}") from None

@@ -10,6 +10,7 @@ import weakref
 
 from . import c, call
 from .batch import Batch
+from .csr import Csr, CsrState
 from .data import Data, DataState
 from .error import Error, refused
 from .graph import Graph
@@ -264,6 +265,16 @@ class Runtime:
         flags = ((managed and c.FILCH_DATA_MANAGED) | (pin and c.FILCH_DATA_PIN) |
                  (ordered and c.FILCH_DATA_ORDERED))
         return Data(DataState(self, array, tile, flags, label, device), array)
+
+    def csr(self, matrix, tile=None, *, blocks=None, pin=False, label=None):
+        """Makes a handle of a sparse matrix in compressed rows, cut into row blocks.
+
+        matrix is one of scipy.sparse, or anything with indptr, indices, data and shape; it is
+        checked and copied. tile: rows a block, or a list with the rows of each. blocks: number of
+        blocks with about equal numbers of entries. Without either there is one.
+        """
+        self.sweep()
+        return Csr(CsrState(self, matrix, tile, blocks, pin, label))
 
     def graph(self, *, label=None):
         """Makes a graph that is built first, and then run as often as wanted."""

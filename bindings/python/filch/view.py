@@ -24,7 +24,9 @@ def memory(view, dtype, is_transposed):
     return array.T if is_transposed else array
 
 
-class _View:
+class View:
+    """What a view of a task and of a batch have in common."""
+
     def __init__(self, data, mode):
         self.data = data            # a DataState
         self.is_read = mode != c.FILCH_WRITE
@@ -35,7 +37,7 @@ class _View:
         return array[:, 0] if self.data.ndim == 1 else array
 
 
-class TileView(_View):
+class TileView(View):
     """View of a block of tiles: the same array in every call.
 
     is_block: the block is one access, and not one a tile.
@@ -95,7 +97,7 @@ class TileView(_View):
                 ours[...] = theirs
 
 
-class ItemView(_View):
+class ItemView(View):
     """View of the elements that a chunk of a batch uses: another one in every call."""
 
     def array(self, views, first):
