@@ -68,6 +68,7 @@ module filch
     procedure :: create => graph_create
     procedure :: add => graph_add
     procedure :: edge => graph_edge
+    procedure :: read_only => graph_read_only
     procedure :: run => graph_run
     procedure :: submit => graph_submit
     procedure :: repeat => graph_repeat
@@ -695,6 +696,14 @@ contains
     integer(c_int64_t), intent(in) :: before, after
     type(filch_failure_t), intent(out), optional :: error
     call settle(filch_graph_edge(this%handle, before, after), this%runtime, error)
+  end subroutine
+
+  ! Promises that the graph only reads a handle: tasks that write it are refused at once.
+  subroutine graph_read_only(this, data, error)
+    class(filch_graph_t), intent(in) :: this
+    type(filch_data_t), intent(in) :: data
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_graph_read_only(this%handle, data%handle), this%runtime, error)
   end subroutine
 
   ! Runs the graph to its end. A failed job: the first failure, FILCH_TASK_FAILED.

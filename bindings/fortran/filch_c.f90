@@ -1365,6 +1365,12 @@ module filch_c
       type(c_ptr), value :: child
       integer(c_int) :: answer
     end function
+    function filch_graph_read_only(graph, data) bind(c) result(answer)
+      import
+      type(c_ptr), value :: graph
+      type(c_ptr), value :: data
+      integer(c_int) :: answer
+    end function
     function filch_graph_seal(graph) bind(c) result(answer)
       import
       type(c_ptr), value :: graph

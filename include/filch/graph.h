@@ -177,14 +177,14 @@ FILCH_API filch_status filch_graph_create(filch_runtime *runtime, const filch_gr
  *         implementation of the handle's neutral element); FILCH_NO_DEVICE_MEMORY (no device able
  *         to run the codelet, or to combine the partial results, has capacity for the data used at
  *         once); FILCH_WRONG_STATE (the task reduces to a handle without filch_data_reduction(), or
- *         names either a partition or its parent while the graph uses the alternative; a closed
- *         graph sealed or submitted already; an open graph not yet submitted, closed or cancelled);
- *         FILCH_BUSY (an open graph, and the host has acquired a handle new to the graph);
- *         FILCH_DEADLOCK (an open graph, whose job would wait in a circle, see above);
- *         FILCH_OVERFLOW (more than 2^32 - 2 tasks, in an open graph over its whole life; items or
- *         grain of 2^63 or more); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE (graph, codelet or
- *         data); FILCH_FORKED. On failure no task is added. After FILCH_OUT_OF_MEMORY a handle may
- *         count as used by the graph.
+ *         names either a partition or its parent while the graph uses the alternative, or writes a
+ *         handle after filch_graph_read_only(); a closed graph sealed or submitted already; an
+ *         open graph not yet submitted, closed or cancelled); FILCH_BUSY (an open graph, and the
+ * host has acquired a handle new to the graph); FILCH_DEADLOCK (an open graph, whose job would wait
+ * in a circle, see above); FILCH_OVERFLOW (more than 2^32 - 2 tasks, in an open graph over its
+ * whole life; items or grain of 2^63 or more); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE (graph,
+ * codelet or data); FILCH_FORKED. On failure no task is added. After FILCH_OUT_OF_MEMORY a handle
+ * may count as used by the graph.
  *
  * Thread safety: any thread. Blocking: a short lock admits one caller a graph at a time;
  * dependencies follow the order of admission. With max_live also until tasks have ended. Since 0.1.
@@ -291,8 +291,9 @@ FILCH_API filch_status filch_graph_edge(filch_graph *graph, filch_task before, f
  * @param child  a partition of the handle, made by filch_data_partition().
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (@p child is no partition of @p parent);
  *         FILCH_WRONG_RUNTIME; FILCH_WRONG_STATE (the parent is partitioned already at this point,
- *         by @p child or another partition; a closed graph sealed or submitted already; an open
- *         graph not yet submitted, closed or cancelled); FILCH_BUSY (an open graph, and the host
+ *         by @p child or another partition, or filch_graph_read_only() named the parent; a closed
+ *         graph sealed or submitted already; an open graph not yet submitted, closed or cancelled);
+ *         FILCH_BUSY (an open graph, and the host
  *         has acquired the parent, which is new to the graph); FILCH_DEADLOCK (see
  *         filch_graph_add(): partitioning writes the parent); FILCH_OUT_OF_MEMORY;
  *         FILCH_INVALID_HANDLE; FILCH_FORKED. After FILCH_OUT_OF_MEMORY the handles may count as
@@ -319,6 +320,30 @@ FILCH_API filch_status filch_graph_partition(filch_graph *graph, filch_data *par
  */
 FILCH_API filch_status filch_graph_unpartition(filch_graph *graph, filch_data *parent,
                                                filch_data *child);
+
+/**
+ * Promises that a graph only reads a handle: for solvers that share a matrix, each in a graph of
+ * its own. Graphs that only read a handle run concurrently. Any access of a task of the graph that
+ * writes the handle, and filch_graph_partition() of the handle, are refused from now on, at once
+ * and by name, in place of waiting for the other readers or being refused with FILCH_DEADLOCK.
+ *
+ * A running open graph enters the handle's order of jobs with the call, as it would with its first
+ * task that reads the handle: a job submitted later that writes the handle waits for the graph's
+ * end. A promise lasts as long as the graph. A second promise changes nothing.
+ *
+ * @param graph a closed graph not yet sealed, or a running open graph.
+ * @param data  the handle; not a partition.
+ * @return FILCH_OK; FILCH_WRONG_STATE (a task of the graph writes the handle; a closed graph sealed
+ *         or submitted already; an open graph not yet submitted, closed or cancelled); FILCH_BUSY
+ *         (an open graph, and the host has acquired the handle, which is new to the graph);
+ *         FILCH_DEADLOCK (see filch_graph_add()); FILCH_UNSUPPORTED (a partition);
+ *         FILCH_WRONG_RUNTIME; FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED. A failure
+ *         changes nothing, but after FILCH_OUT_OF_MEMORY the handle may count as used by the graph.
+ *
+ * Thread safety: any thread; tasks added after the return keep the promise. Blocking: short locks.
+ * Since 0.1.
+ */
+FILCH_API filch_status filch_graph_read_only(filch_graph *graph, filch_data *data);
 
 /**
  * Ends the building of a closed graph: checks the graph, and computes priorities and placement. The

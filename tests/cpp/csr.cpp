@@ -158,6 +158,41 @@ void test_refusals(filch::runtime &runtime)
     g.run();
 }
 
+// Two open graphs share a matrix, and neither writes it.
+void test_shared(filch::runtime &runtime)
+{
+    const matrix<int, int> m(20, 20);
+    const std::vector<double> x(20, 1);
+    std::vector<double> y[2] = {std::vector<double>(20), std::vector<double>(20)};
+    const filch::csr A = runtime.csr(
+        filch::csr_buffer(m.pointers, m.columns, m.values, m.cols).tiles(20).label("A"));
+    filch::data x_data = runtime.data(x);
+    filch::graph graphs[] = {runtime.open_graph(), runtime.open_graph()};
+    std::vector<filch::job> jobs;
+    for (const filch::graph &g : graphs) {
+        jobs.push_back(g.submit());
+        g.read_only(A);
+        g.read_only(x_data);
+    }
+    for (std::size_t k = 0; k < 2; ++k) {
+        filch::data y_data = runtime.data(y[k]);
+        graphs[k].add("multiply", multiply<int, int>, filch::read(A.block(0)), filch::read(x_data),
+                      filch::write(y_data));
+        const filch::error refused = thrown_by(FILCH_WRONG_STATE, [&] {
+            graphs[k].add(
+                "twice", [](filch::csr_view<double>) {}, filch::readwrite(A.block(0)));
+        });
+        CHECK(contains(refused.what(), "only reads 'A'"));
+        graphs[k].close();
+        jobs[k].wait();
+        CHECK(y[k] == m.times(x));
+    }
+    filch::csr moved = runtime.csr(filch::csr_buffer(m.pointers, m.columns, m.values, m.cols));
+    filch::csr now = std::move(moved);
+    filch::graph g = runtime.graph();
+    thrown_by(FILCH_INVALID_HANDLE, [&] { g.read_only(moved); });
+}
+
 } // namespace
 
 int main()
@@ -169,6 +204,7 @@ int main()
     test_product<std::uint64_t, std::int64_t>(runtime);
     test_pointers(runtime);
     test_refusals(runtime);
-    std::printf("csr: products, values, refusals\n");
+    test_shared(runtime);
+    std::printf("csr: products, values, refusals, sharing\n");
     return 0;
 }

@@ -193,6 +193,7 @@ contains
 
   subroutine test_refusals()
     type(filch_data_t) :: a
+    type(filch_graph_t) :: graph
     type(filch_failure_t) :: error
     type(filch_csr_block) :: block
     integer, target :: pointers(3) = [1, 3, 4], ends(3) = [1, 2, 3], none(0)
@@ -222,6 +223,13 @@ contains
                       cols=3, error=error)
     call expect(error, FILCH_INVALID_ARGUMENT, 'not contiguous')
     call a%create_csr(runtime, filch_array(pointers), filch_array(ends), filch_array(ones), cols=3)
+    call graph%create(runtime)
+    call graph%read_only(a)
+    call graph%add(numbers, [filch_rw(a, 1)], error=error)
+    call expect(error, FILCH_WRONG_STATE, 'filch_graph_read_only')
+    call graph%destroy()
+    call graph%read_only(a, error)
+    call expect(error, FILCH_INVALID_HANDLE, 'handle')
     call a%row_block(0, block, error)
     call expect(error, FILCH_BAD_INDEX, 'block')
     call a%row_block(2, block, error)

@@ -164,6 +164,29 @@ class Csr(check.Case):
         with self.assertRaises(IndexError):
             a.columns_of(2, self.runtime.data(np.zeros(6), 2))
 
+    def test_shared(self):
+        """Two open graphs share a matrix and a vector, and neither writes them."""
+        dense = random_dense(12, 12)
+        a, x = self.runtime.csr(matrix_of(dense), label="A"), np.arange(12.0)
+        dx = self.runtime.data(x)
+        results = [np.zeros(12), np.zeros(12)]
+        for y in results:
+            graph = self.runtime.open_graph(label="solver")
+            job = graph.submit()
+            graph.read_only(a)
+            graph.read_only(dx)
+            with self.refuses("WRONG_STATE", "graph 'solver' only reads 'A'"):
+                graph.add(print, filch.readwrite(a[0]))
+            with self.refuses("WRONG_STATE", "only reads the handle"):
+                graph.add(print, filch.write(dx[0]))
+            graph.add(multiply, filch.read(a[0]), filch.read(dx[0]),
+                      filch.write(self.runtime.data(y)[0]))
+            graph.close()
+            job.wait()
+            np.testing.assert_array_equal(y, dense @ x)
+        with self.assertRaises(TypeError):
+            graph.read_only(x)
+
     def test_empty(self):
         matrix = types.SimpleNamespace(indptr=np.zeros(1, "i4"), indices=np.zeros(0, "i4"),
                                        data=np.zeros(0), shape=(0, 4))

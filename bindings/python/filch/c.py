@@ -1485,6 +1485,10 @@ FUNCTIONS = {
         _c.c_void_p,
         _c.c_void_p,
     ]),
+    "filch_graph_read_only": (_c.c_int, [
+        _c.c_void_p,
+        _c.c_void_p,
+    ]),
     "filch_graph_seal": (_c.c_int, [
         _c.c_void_p,
     ]),

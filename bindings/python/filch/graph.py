@@ -6,6 +6,7 @@ import os
 
 from . import c
 from .call import Arguments, Call, Failures, Run
+from .csr import Csr
 from .data import Access, Data, Scratch, Tiles
 from .error import Error
 from .job import Job, JobState, submit_desc
@@ -164,6 +165,13 @@ class Graph:
     def edge(self, before, after):
         """Makes a task wait for another; closed graphs only."""
         self._state.check(lib.filch_graph_edge, self._state.handle, before, after)
+
+    def read_only(self, of):
+        """Promises that the graph only reads a Data or Csr: tasks that write it are refused."""
+        if not isinstance(of, (Data, Csr)):
+            raise TypeError(f"a graph reads data, not {type(of).__name__}")
+        self._state.check(lib.filch_graph_read_only, self._state.handle, of._state.handle)
+        self._state.data.add(of._state)
 
     def submit(self, *, label=None, on_failure="skip"):
         """Starts the graph; returns the Job.

@@ -237,6 +237,19 @@ class [[nodiscard]] graph
     }
 
     /**
+     * Promises that the graph only reads a handle, filch_graph_read_only(): a task that writes the
+     * handle is refused at once.
+     *
+     * @param of a filch::data or filch::csr.
+     * @throw error as filch_graph_read_only().
+     */
+    template <class Data> void read_only(const Data &of) const
+    {
+        const char *call = "filch_graph_read_only";
+        check(filch_graph_read_only(live(call), of.handle()), call);
+    }
+
+    /**
      * Lets tasks added from now on use a handle in the tiles of a partition.
      *
      * @param parent the handle.

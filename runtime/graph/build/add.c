@@ -6,6 +6,7 @@
 #include "graph/build/block_readers.h"
 #include "graph/build/capacity.h"
 #include "graph/build/description.h"
+#include "graph/build/read_only.h"
 #include "graph/job/job.h"
 #include "memory/tiles/tiles.h"
 
@@ -354,6 +355,12 @@ static filch_status add_locked(filch_graph *graph, const filch_task_desc *desc,
     filch_status status = FILCH_OK;
     if (FL_UNLIKELY(kinds->parents != 0 || graph->splits != NULL)) {
         status = fl_splits_check(graph, desc);
+        if (status != FILCH_OK) {
+            return status;
+        }
+    }
+    if (FL_UNLIKELY(graph->has_read_only)) {
+        status = fl_read_only_check(graph, desc);
         if (status != FILCH_OK) {
             return status;
         }

@@ -93,9 +93,10 @@ typedef struct fl_slot {
      * or null. */
     fl_task *gate, *write_gate;
     uint32_t gate_epoch, write_epoch;
-    uint8_t admits; /* open graphs: accesses free to skip the access queue: FL_ADMITS_… */
-    uint8_t asks;   /* FL_ADMITS_… bits wanted by the task being added */
-    bool is_joined; /* the use stands in the handle's access queue, or stood there earlier */
+    uint8_t admits;    /* open graphs: accesses free to skip the access queue: FL_ADMITS_… */
+    uint8_t asks;      /* FL_ADMITS_… bits wanted by the task being added */
+    bool is_read_only; /* the graph has promised to only read the handle (read_only.h) */
+    bool is_joined;    /* the use stands in the handle's access queue, or stood there earlier */
     uint32_t tile_count;
     /* Closed graphs, for a handle without a home buffer: FL_NEEDED and FL_WRITTEN by tile; else
      * null. */
@@ -167,6 +168,7 @@ struct filch_graph {
     bool has_groups;            /* some task commutes or reduces */
     bool has_labels;            /* some task has a label */
     bool has_blocks;            /* some task has an access to a block */
+    bool has_read_only;         /* some slot is read_only */
     uint32_t own_count;         /* tasks that filch added by itself, included in task_count */
     uint32_t restartable_count; /* tasks with a codelet that allows running a task twice */
     fl_task *start;             /* closed: gate for commuting tasks without a predecessor */

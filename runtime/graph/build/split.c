@@ -2,6 +2,7 @@
 #include "graph/build/split.h"
 
 #include "graph/build/block_readers.h"
+#include "graph/build/read_only.h"
 #include "graph/job/job.h"
 
 #define PARTITION "filch_graph_partition"
@@ -379,6 +380,10 @@ static filch_status partition(filch_graph *graph, filch_data *parent, filch_data
         return fl_core_fail(core, FILCH_WRONG_STATE, PARTITION, parent->label,
                             "the graph uses '%s' as partitioned into '%s'", parent->label,
                             data_of(graph, part->split->current)->label);
+    }
+    if (fl_read_only_is(graph, parent)) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, PARTITION, parent->label,
+                            "the graph only reads '%s' (filch_graph_read_only)", parent->label);
     }
     char text[sizeof((filch_error *)NULL)->text];
     filch_status status = join(graph, (filch_data *[]){parent, child}, slots, text, sizeof text);
