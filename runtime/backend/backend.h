@@ -270,9 +270,10 @@ typedef struct fl_queue_ops {
     /* Returns the time at which the last work item reported by poll began, if timed; 0: not known,
      * as while no trace records. NULL: never known. */
     uint64_t (*began)(const fl_device *device);
-    /* Returns the own share of the timed work item last reported by poll: its time after the ends
-     * of every earlier reported item, ns. Summed over timed items, the shares give the device's
-     * busy time, however items overlapped. NULL: items never overlap. */
+    /* Returns the own share of the time of the timed work item last reported by poll, ns: at every
+     * instant, the lanes at work share the device equally. Summed over timed items, the shares give
+     * the device's busy time, however items overlapped. 0: not known, as beside items without a
+     * time. NULL: items never overlap, or poll reports the own share. */
     uint64_t (*own)(const fl_device *device);
 } fl_queue_ops;
 

@@ -258,22 +258,16 @@ void fl_account_event(fl_worker *w, fl_event event, const fl_item *item)
     }
 }
 
-void fl_account_divide(fl_worker *w, fl_item *item)
+/* Divides the time of chunks that run at once by their work: the last chunks, as many as lanes. */
+static double divide_chunk(fl_worker *w, const fl_item *item)
 {
-    const fl_queue_ops *queue = w->device->backend->queue;
     fl_offload *offload = w->offload;
     uint32_t lanes = w->device->lanes;
     double ns = 0, work = 0;
-    item->own = item->fair = item->ns;
-    if (item->task != NULL || item->is_graph || !item->timed || offload == NULL ||
-        queue->own == NULL || lanes < 2) {
-        return;
-    }
     if (offload->chunk_job != item->job->sequence) {
         offload->chunk_job = item->job->sequence;
         offload->chunk_count = 0;
     }
-    item->own = queue->own(w->device);
     offload->chunk_times[offload->chunk_count++ % lanes] =
         (fl_chunk_time){(double)item->own, item->work};
     for (uint32_t i = 0; i < lanes && i < offload->chunk_count; ++i) {
@@ -281,9 +275,21 @@ void fl_account_divide(fl_worker *w, fl_item *item)
         work += offload->chunk_times[i].work;
     }
     /* The fair time is at most the elapsed time. A caller's function may return arbitrary work. */
-    double fair = work > 0 && isfinite(work) ? fmin(ns * (item->work / work), (double)item->ns)
-                                             : (double)item->own;
-    item->fair = (uint64_t)fair;
+    return work > 0 && isfinite(work) ? fmin(ns * (item->work / work), (double)item->ns)
+                                      : (double)item->own;
+}
+
+void fl_account_divide(fl_worker *w, fl_item *item)
+{
+    const fl_queue_ops *queue = w->device->backend->queue;
+    item->own = item->fair = item->ns;
+    if (item->is_graph || !item->timed || w->offload == NULL || queue->own == NULL ||
+        w->device->lanes < 2) {
+        return;
+    }
+    uint64_t own = queue->own(w->device);
+    item->own = own != 0 ? own : item->ns;
+    item->fair = item->task == NULL ? (uint64_t)divide_chunk(w, item) : item->own;
 }
 
 /* --- The current job --- */

@@ -78,8 +78,8 @@ static inline void fl_worker_enter(fl_worker *w, const fl_task *task)
 
 /* --- Items and jobs --- */
 
-/* Sets own and fair of an item that a poll has just found past. Both are the whole duration of a
- * task, as tasks are timed by samples. */
+/* Sets own and fair of an item that a poll has just found past. Both are the whole duration where
+ * no share is known. */
 void fl_account_divide(fl_worker *worker, fl_item *item);
 /* fl_scheduler's job_report (report.c). */
 void fl_account_report(fl_scheduler *self, const filch_job *job, filch_report *report,

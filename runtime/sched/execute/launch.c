@@ -267,6 +267,24 @@ static bool wants_sample(const fl_worker *w, const fl_item *item, const filch_co
     return true;
 }
 
+/* Tells whether to time an item beside a sample. Items on other lanes share the device with the
+ * sample, and its own share follows from their times. So the next items, two for each lane, are
+ * samples, too. Short items do without: timing them takes too long. */
+static bool is_beside_sample(fl_worker *w, const fl_in_flight *flight, bool is_sample)
+{
+    fl_offload *offload = w->offload;
+    if (w->device->lanes < 2 || !w->sched->mails || flight->item.task == NULL ||
+        !(flight->expected > FL_SHORT_NS)) {
+        return false;
+    }
+    if (is_sample) {
+        offload->beside = 2 * w->device->lanes;
+        return false;
+    }
+    offload->beside -= offload->beside != 0;
+    return offload->beside != 0;
+}
+
 /* Tells whether the launch may be held back. Not allowed are three kinds: an item awaited by an
  * idle device; a codelet's first item, which may be refused and must then be refused at once; an
  * item followed by write-back. */
@@ -308,6 +326,7 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
     }
     describe(w, item, call);
     bool is_sample = is_piece || wants_sample(w, item, codelet);
+    is_sample = is_beside_sample(w, flight, is_sample) || is_sample;
     bool is_timed = is_sample || fl_trace_of(w) != NULL;
     /* A simulated device times every item, with a trace or without. */
     item->only_traced = is_timed && !is_sample && !w->device->backend->is_virtual;

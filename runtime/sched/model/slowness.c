@@ -67,7 +67,12 @@ void fl_slow_learn(fl_worker *w, const fl_task *task)
     if (!(own >= least)) {
         return; /* the worker's device is unavailable */
     }
-    slow->alike = own >= FL_SLOW_FROM * least ? 0 : slow->alike + (slow->alike < FL_SLOW_UNTIL);
+    if (own < FL_SLOW_FROM * least) {
+        slow->unlike = 0;
+        slow->alike += slow->alike < FL_SLOW_UNTIL;
+    } else if (slow->alike < FL_SLOW_UNTIL || ++slow->unlike == FL_SLOW_AFTER) {
+        slow->alike = slow->unlike = 0;
+    }
     /* Relaxed, twice: estimates for other workers. */
     fl_store_relaxed(&slow->times, fl_double_bits(own / least));
     fl_store_relaxed(&slow->is_on, slow->is_far || slow->alike < FL_SLOW_UNTIL);

@@ -57,8 +57,8 @@ typedef struct fl_item {
     double work;        /* declared units; valid when timed */
     uint64_t start;     /* ns; valid when timed */
     uint64_t ns;        /* duration; valid when timed */
-    uint64_t own;       /* part of a chunk's duration after the ends of the chunks before it, ns */
-    uint64_t fair;      /* a chunk's share, by work, of the time that chunks ran together, ns */
+    uint64_t own;       /* share of the time of items that ran at once, ns (backend.h) */
+    uint64_t fair;      /* a chunk's share by work; a task's own, ns */
     fl_backup_run *run; /* chunk: not null when it may have a backup run. Task: undefined */
 } fl_item;
 

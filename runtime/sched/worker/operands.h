@@ -37,6 +37,7 @@ typedef struct fl_offload {
     uint32_t lane_load[FL_LANE_LIMIT];        /* items in flight */
     uint32_t lane_last;                       /* lane of the last launch */
     uint32_t samples;                         /* items in flight that the speed model waits for */
+    uint32_t beside;                          /* items to time after the last sample */
     fl_chunk_time chunk_times[FL_LANE_LIMIT]; /* the last chunks, as many as lanes: a ring */
     uint32_t chunk_count;                     /* chunks ever of one job */
     uint64_t chunk_job;                       /* number of that job; 0: no chunk yet */

@@ -61,8 +61,9 @@ typedef struct fl_explore {
 /* Whether a device with its own memory is slow, or weakly linked (slow.h). */
 typedef struct fl_slow {
     _Atomic uint32_t is_on;
-    bool is_far;    /* no device's memory is linked to this device, while two others are linked */
-    uint32_t alike; /* timed tasks in a row that say "not slow", up to a bound */
+    bool is_far;     /* no device's memory is linked to this device, while two others are linked */
+    uint32_t alike;  /* timed tasks in a row that said "not slow" when it was slow, up to a bound */
+    uint32_t unlike; /* timed tasks in a row that say "slow" while it is not */
     /* Time of the last task over its time on the fastest device: bits of a double, written by the
      * worker; and that ratio by the scores. Relaxed: an estimate. */
     _Atomic uint64_t times;

@@ -8,9 +8,8 @@
 #include "backend/cuda/queue/pack.h"
 #include "backend/cuda/queue/span.h"
 #include "backend/cuda/queue/stage.h"
+#include "backend/cuda/queue/timer.h"
 #include "base/clock.h"
-
-#define NO_TIMER UINT32_MAX
 
 /* Marks the device lost, after a lane could not be waited for or a wait failed: the driver reports
  * failed work by failed waits. */
@@ -122,40 +121,10 @@ static void free_lanes(fl_device *device, const fl_memory *memory)
     for (uint32_t i = 0; i < FL_LANES; ++i) {
         close_lane(api, &lanes->lane[i]);
     }
-    for (uint32_t i = 0; i < lanes->timer_count; ++i) {
-        api->cuEventDestroy(lanes->timers[i].start);
-        api->cuEventDestroy(lanes->timers[i].stop);
-    }
+    fl_cuda_timers_close(api, lanes);
     fl_cuda_record_free(device, memory, lanes->record);
     fl_free_aligned(memory, lanes, sizeof *lanes, 64);
     state->lanes = NULL;
-}
-
-/* Makes another timer. The owner, or before the lane has an owner. */
-static CUresult open_timer(const fl_cuda_api *api, fl_cuda_lanes *lanes)
-{
-    fl_cuda_timer *timer = &lanes->timers[lanes->timer_count];
-    CUresult result = api->cuEventCreate(&timer->start, FL_CU_EVENT_DEFAULT);
-    if (result != FL_CUDA_SUCCESS) {
-        return result;
-    }
-    result = api->cuEventCreate(&timer->stop, FL_CU_EVENT_DEFAULT);
-    if (result != FL_CUDA_SUCCESS) {
-        api->cuEventDestroy(timer->start);
-        return result;
-    }
-    lanes->free_timers[lanes->free_timer_count++] = lanes->timer_count++;
-    return FL_CUDA_SUCCESS;
-}
-
-static filch_status open_timers(const fl_device *device, fl_cuda_lanes *lanes, filch_error *error)
-{
-    CUresult result = FL_CUDA_SUCCESS;
-    while (lanes->timer_count < FL_CUDA_TIMERS && result == FL_CUDA_SUCCESS) {
-        result = open_timer(fl_cuda_of(device)->gpu->api, lanes);
-    }
-    return result == FL_CUDA_SUCCESS ? FILCH_OK
-                                     : fl_cuda_call_fail(device, result, "cuEventCreate", error);
 }
 
 filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filch_error *error)
@@ -169,7 +138,6 @@ filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filc
     }
     memset(lanes, 0, sizeof *lanes);
     lanes->count = device->lanes;
-    lanes->newest = NO_TIMER;
     lanes->lane[FL_LANE_OUT].stage = state->gpu->stage;
     state->lanes = lanes;
     fl_cuda_scope scope;
@@ -193,7 +161,10 @@ filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filc
         }
     }
     if (status == FILCH_OK) {
-        status = open_timers(device, lanes, error);
+        CUresult result = fl_cuda_timers_open(state->gpu->api, lanes);
+        status = result == FL_CUDA_SUCCESS
+                     ? FILCH_OK
+                     : fl_cuda_call_fail(device, result, "cuEventCreate", error);
     }
     if (status != FILCH_OK) {
         free_lanes(device, memory);
@@ -584,36 +555,9 @@ static void issue(fl_device *device, fl_launch *launch, uint32_t timer, uint64_t
     }
 }
 
-/* Starts timing the next operation of the lane; returns the timer, or NO_TIMER. */
-static uint32_t start_timer(fl_device *device, const fl_cuda_lane *lane)
-{
-    const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
-    fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
-    fl_cuda_record *record = recording(lanes);
-    if (FL_UNLIKELY(record != NULL)) {
-        fl_cuda_record_renew(device, record);
-        if (lanes->free_timer_count == 0 && lanes->timer_count < FL_CUDA_TIMERS_MOST) {
-            (void)open_timer(api, lanes); /* refused: not timed */
-        }
-    }
-    if (lanes->free_timer_count == 0) {
-        return NO_TIMER;
-    }
-    uint32_t at = lanes->free_timers[--lanes->free_timer_count];
-    fl_cuda_timer *timer = &lanes->timers[at];
-    /* Relaxed: see fl_cuda_span_begin. */
-    timer->epoch = record != NULL ? fl_load_relaxed(&record->epoch) : 0;
-    if (api->cuEventRecord(timer->start, lane->stream) != FL_CUDA_SUCCESS) {
-        lanes->free_timers[lanes->free_timer_count++] = at;
-        return NO_TIMER;
-    }
-    return at;
-}
-
 filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, filch_error *error)
 {
     fl_cuda_device *state = fl_cuda_of(device);
-    const fl_cuda_api *api = state->gpu->api;
     fl_cuda_lanes *lanes = state->lanes;
     fl_cuda_lane *lane = &lanes->lane[launch->lane];
     if (lane->in_flight == FL_CUDA_TILES) {
@@ -624,23 +568,23 @@ filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, 
         return status;
     }
     if (hold(device, lane, launch)) {
-        issue(device, launch, NO_TIMER, now);
+        issue(device, launch, FL_CUDA_NO_TIMER, now);
         return FILCH_OK;
     }
     put_held(device, lane);
-    uint32_t timer = launch->timed ? start_timer(device, lane) : NO_TIMER;
+    uint32_t timer =
+        launch->timed ? fl_cuda_timer_start(device, lane, recording(lanes)) : FL_CUDA_NO_TIMER;
     status = put(device, launch, lane, error);
     /* An operation on the lane is in flight, whatever else fails. */
-    if (timer != NO_TIMER &&
-        (status != FILCH_OK ||
-         api->cuEventRecord(lanes->timers[timer].stop, lane->stream) != FL_CUDA_SUCCESS)) {
-        lanes->free_timers[lanes->free_timer_count++] = timer;
-        timer = NO_TIMER;
+    if (timer != FL_CUDA_NO_TIMER && status != FILCH_OK) {
+        fl_cuda_timer_drop(lanes, timer);
+    } else if (timer != FL_CUDA_NO_TIMER && !fl_cuda_timer_stop(device, lane, timer)) {
+        timer = FL_CUDA_NO_TIMER;
     }
     if (status != FILCH_OK) {
         if (launch->enqueue != NULL) {
             /* a failed enqueue may have put work on the stream */
-            (void)api->cuStreamSynchronize(lane->stream);
+            (void)state->gpu->api->cuStreamSynchronize(lane->stream);
         }
         return status;
     }
@@ -648,64 +592,45 @@ filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, 
     return FILCH_OK;
 }
 
-/* Computes the own share of an item's time. Of the item's timer and the newest timer so far, frees
- * the timer stopped first. */
-static void settle_timer(const fl_cuda_api *api, fl_cuda_lanes *lanes, uint32_t index,
-                         uint64_t busy)
+static bool is_finished(const fl_cuda_lane *lane)
 {
-    uint32_t done = lanes->newest;
-    float ms = 0;
-    lanes->own = busy;
-    lanes->newest = index;
-    if (done == NO_TIMER) {
-        return;
-    }
-    if (lanes->count > 1 && api->cuEventElapsedTime(&ms, lanes->timers[done].stop,
-                                                    lanes->timers[index].stop) == FL_CUDA_SUCCESS) {
-        uint64_t since = ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
-        lanes->own = since < busy ? since : busy;
-        if (ms < 0) {
-            lanes->newest = done;
-            done = index;
+    return lane->in_flight != 0 && is_reached(lane, lane->tiles[lane->first].sequence);
+}
+
+static bool is_timed(const fl_cuda_lane *lane)
+{
+    return lane->tiles[lane->first].timer != FL_CUDA_NO_TIMER;
+}
+
+/* Returns a lane whose oldest item is known to be finished: an item without a timer, or the item
+ * that ended first. Null: none. */
+static fl_cuda_lane *find_finished(const fl_device *device)
+{
+    fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
+    fl_cuda_lane *first = NULL;
+    for (uint32_t i = 0; i < lanes->count; ++i) {
+        fl_cuda_lane *lane = &lanes->lane[i];
+        if (!is_finished(lane)) {
+            continue;
+        }
+        if (!is_timed(lane)) {
+            return lane;
+        }
+        if (first == NULL || fl_cuda_timer_is_before(device, lane->tiles[lane->first].timer,
+                                                     first->tiles[first->first].timer)) {
+            first = lane;
         }
     }
-    lanes->free_timers[lanes->free_timer_count++] = done;
+    return first;
 }
 
-static uint64_t read_timer(const fl_device *device, uint32_t index)
-{
-    const fl_cuda_api *api = fl_cuda_of(device)->gpu->api;
-    fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
-    const fl_cuda_timer *timer = &lanes->timers[index];
-    float ms = 0;
-    lanes->began = FL_UNLIKELY(timer->epoch != 0)
-                       ? fl_cuda_record_when(device, lanes->record, timer->epoch, timer->start)
-                       : 0;
-    if (api->cuEventElapsedTime(&ms, timer->start, timer->stop) != FL_CUDA_SUCCESS) {
-        lanes->free_timers[lanes->free_timer_count++] = index;
-        return UINT64_MAX;
-    }
-    uint64_t busy = (uint64_t)((double)ms * 1e6);
-    settle_timer(api, lanes, index, busy);
-    return busy;
-}
-
-uint64_t fl_cuda_own(const fl_device *device)
-{
-    return fl_cuda_of(device)->lanes->own;
-}
-
-/* Reports the lane's oldest item if finished, with the statuses of poll; FILCH_NOT_READY: not
- * finished. */
+/* Reports the lane's oldest item, which is finished, with the statuses of poll. */
 static filch_status take_finished(const fl_device *device, fl_cuda_lane *lane, uint64_t *tag,
                                   uint64_t *busy_ns, filch_error *error)
 {
     const fl_cuda_tile *tile = &lane->tiles[lane->first];
-    if (lane->in_flight == 0 || !is_reached(lane, tile->sequence)) {
-        return FILCH_NOT_READY;
-    }
     *tag = tile->tag;
-    *busy_ns = tile->timer != NO_TIMER ? read_timer(device, tile->timer) : UINT64_MAX;
+    *busy_ns = is_timed(lane) ? fl_cuda_timer_read(device, lane) : UINT64_MAX;
     lane->first = (lane->first + 1) % FL_CUDA_TILES;
     --lane->in_flight;
     if (FL_UNLIKELY(tile->result != FL_CUDA_SUCCESS)) {
@@ -723,13 +648,8 @@ filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64
     fl_cuda_lanes *lanes = state->lanes;
     *next = FL_TIME_NEVER;
     /* Take items known to be finished first, then look at each lane's oldest event. */
-    for (uint32_t i = 0; i < lanes->count; ++i) {
-        filch_status status = take_finished(device, &lanes->lane[i], tag, busy_ns, error);
-        if (status != FILCH_NOT_READY) {
-            return status;
-        }
-    }
-    for (uint32_t i = 0; i < lanes->count; ++i) {
+    fl_cuda_lane *finished = find_finished(device);
+    for (uint32_t i = 0; finished == NULL && i < lanes->count; ++i) {
         fl_cuda_lane *lane = &lanes->lane[i];
         if (lane->in_flight == 0) {
             continue;
@@ -741,12 +661,12 @@ filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64
         if (result != FL_CUDA_SUCCESS) {
             return lose(device, result, "cuEventQuery", error);
         }
-        filch_status status = take_finished(device, lane, tag, busy_ns, error);
-        if (status != FILCH_NOT_READY) {
-            return status;
-        }
+        /* Another lane's timed item may have ended before this one. */
+        finished = is_finished(lane) && !is_timed(lane) ? lane : NULL;
     }
-    return FILCH_NOT_READY;
+    finished = finished != NULL ? finished : find_finished(device);
+    return finished != NULL ? take_finished(device, finished, tag, busy_ns, error)
+                            : FILCH_NOT_READY;
 }
 
 /* --- Copies --- */

@@ -26,7 +26,7 @@
 typedef struct fl_cuda_tile {
     uint64_t tag;
     uint64_t sequence;
-    uint32_t timer;  /* index, or UINT32_MAX */
+    uint32_t timer;  /* index, or FL_CUDA_NO_TIMER */
     CUresult result; /* result of a launch held back and put on the lane later */
 } fl_cuda_tile;
 
@@ -52,6 +52,8 @@ typedef struct fl_cuda_lane {
     /* Compute lanes only: */
     fl_cuda_tile tiles[FL_CUDA_TILES]; /* in flight, oldest first */
     uint32_t first, in_flight;
+    /* own share of the oldest item up to the newest timer's stop, ns; NAN: not known */
+    double own_ns;
     struct fl_cuda_pack *pack; /* launch batch holding back the newest items; null: no batching */
 } fl_cuda_lane;
 
