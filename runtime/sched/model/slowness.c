@@ -6,6 +6,10 @@
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
+/* Timed tasks in a row that say a device is slow, where earlier ones said it is not. Measured:
+ * docs/performance.md, "8 in a row". */
+#define SLOW_AFTER (FL_SLOW_UNTIL / 8)
+
 /* Tells whether copies come directly to the device's memory from a second device's memory. */
 static bool is_linked(const fl_sched *sched, const fl_worker *w)
 {
@@ -70,7 +74,7 @@ void fl_slow_learn(fl_worker *w, const fl_task *task)
     if (own < FL_SLOW_FROM * least) {
         slow->unlike = 0;
         slow->alike += slow->alike < FL_SLOW_UNTIL;
-    } else if (slow->alike < FL_SLOW_UNTIL || ++slow->unlike == FL_SLOW_AFTER) {
+    } else if (slow->alike < FL_SLOW_UNTIL || ++slow->unlike == SLOW_AFTER) {
         slow->alike = slow->unlike = 0;
     }
     /* Relaxed, twice: estimates for other workers. */

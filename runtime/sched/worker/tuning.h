@@ -216,8 +216,6 @@
     X(double, FL_SLOW_FROM, 1.5, "ratio", "rule of thumb",                                       \
       "A device is slow, and devices are unlike, where one takes so many times as long as the "  \
       "fastest.")                                                                                \
-    X(uint32_t, FL_SLOW_AFTER, 8u, "tasks", "measured: docs/performance.md",                     \
-      "Timed tasks in a row that say a device is slow, where the last ones said it is not.")     \
     X(uint32_t, FL_SLOW_UNTIL, 64u, "tasks", "rule of thumb",                                    \
       "Timed tasks in a row that say a device is not slow.")                                     \
     X(double, FL_STEAL_LEAST_NS, 150.0, "ns", "measured: docs/performance.md",                   \
