@@ -119,6 +119,7 @@ module filch_c
   integer(c_int), parameter :: FILCH_DATA_ON_DEVICE = 4_c_int
   integer(c_int), parameter :: FILCH_DATA_PIN = 8_c_int
   integer(c_int), parameter :: FILCH_DATA_ORDERED = 16_c_int
+  integer(c_int), parameter :: FILCH_DATA_TEMPORARY = 32_c_int
 
   ! filch_access_mode
   integer(c_int), parameter :: FILCH_READ = 1_c_int
@@ -1366,6 +1367,12 @@ module filch_c
       integer(c_int) :: answer
     end function
     function filch_graph_read_only(graph, data) bind(c) result(answer)
+      import
+      type(c_ptr), value :: graph
+      type(c_ptr), value :: data
+      integer(c_int) :: answer
+    end function
+    function filch_graph_discard(graph, data) bind(c) result(answer)
       import
       type(c_ptr), value :: graph
       type(c_ptr), value :: data

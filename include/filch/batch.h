@@ -101,11 +101,11 @@ typedef struct filch_batch_desc {
  *         (n, grain, or the mapped elements); FILCH_NO_DEVICE (no device can run the codelet);
  *         FILCH_NO_DEVICE_MEMORY (a grain fits on no device able to run the codelet); FILCH_BUSY
  *         (the host has acquired a handle used by items); FILCH_WRONG_STATE (items read an
- *         unwritten part of a handle without a buffer); FILCH_UNSUPPORTED (a handle is a partition;
- *         in a runtime with a GPU, a managed handle is written whose tiles are not along its
- *         items); FILCH_WRONG_RUNTIME; FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE (runtime, codelet
- *         or data); FILCH_FORKED; for events of @p submit as filch_graph_submit(). On failure
- *         nothing runs and no callback is called.
+ *         unwritten part of a handle without a buffer); FILCH_UNSUPPORTED (a handle is a partition
+ * or a temporary; in a runtime with a GPU, a managed handle is written whose tiles are not along
+ * its items); FILCH_WRONG_RUNTIME; FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE (runtime, codelet or
+ * data); FILCH_FORKED; for events of @p submit as filch_graph_submit(). On failure nothing runs and
+ * no callback is called.
  *
  * Thread safety: any thread. Blocking: short locks. Allocates the batch. Since 0.1.
  */

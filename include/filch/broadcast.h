@@ -78,9 +78,9 @@ typedef struct filch_broadcast_desc {
  *         FILCH_INVALID_ARGUMENT (unset sizes, an unknown way, reserved fields not 0, a row or
  *         column while one_tile is false, a device count in contradiction to the devices, a
  *         piece below 4096); FILCH_BAD_INDEX (no such device or tile); FILCH_UNSUPPORTED (the
- *         handle is not managed or is a partition; events in a runtime without a GPU); FILCH_BUSY
- *         while the host has acquired the handle; FILCH_OUT_OF_MEMORY; for events of @p submit as
- *         filch_graph_submit(); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         handle is not managed, is a partition or a temporary; events in a runtime without a GPU);
+ * FILCH_BUSY while the host has acquired the handle; FILCH_OUT_OF_MEMORY; for events of @p submit
+ * as filch_graph_submit(); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking: a short lock. If no earlier job is in the way, the call also
  * blocks until the first copies are started. Starting may include taking device memory, and copies

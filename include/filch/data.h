@@ -3,7 +3,8 @@
  * @file data.h
  * Data handles. A handle names a buffer of the host or of a GPU, or contents without a buffer, cut
  * into tiles. The use of tiles orders tasks. Tasks on other devices get copies in the device's
- * memory; filch tracks the valid copies, and moves them.
+ * memory; filch tracks the valid copies, and moves them. A temporary names intermediate results of
+ * a graph (::FILCH_DATA_TEMPORARY).
  *
  * Storage is column-major, as in LAPACK: element (i, j) is at ptr + (j * ld + i) * element. Tile
  * (r, c) begins at row r * tile_rows and column c * tile_cols; the last tiles may be smaller.
@@ -82,7 +83,31 @@ typedef enum filch_data_flags {
      * to a task instead of a device: see filch_data_reduction(). The flag costs a neutral element
      * and an addition for each task of a group, up to 64 of each, and as many partial results.
      */
-    FILCH_DATA_ORDERED = 16
+    FILCH_DATA_ORDERED = 16,
+    /**
+     * The handle is a temporary: intermediate results of a graph. ptr is null, as with
+     * FILCH_DATA_NO_BUFFER, which the flag implies, and ld is 0. Only tasks of graphs use the
+     * handle.
+     *
+     * A tile has contents and memory during its lifetimes only. A lifetime begins with a task that
+     * overwrites the tile (FILCH_WRITE). It ends when every task has ended that was added before
+     * the next filch_graph_discard() of the handle, or to the graph at all, and uses the tile.
+     * Every run of a graph has lifetimes of its own, and no contents pass from a job to another. At
+     * the end the tile's memory is free for other tiles at once, and the contents are lost without
+     * a copy; also after a task failed, or the job was cancelled or finished early.
+     *
+     * Memory is taken where tasks run: in a device's memory, or a buffer a tile in the host's.
+     * Contents move between devices as those of other handles do, and leave a device's memory for
+     * the host's where a task of the host reads the tile, where devices have no other way to each
+     * other, or where memory of the device is short; FILCH_OUT_OF_MEMORY fails the task that the
+     * host has no memory for. At most two tasks beginning lifetimes are put behind their
+     * predecessors on a GPU before those have ended, so that a chain of temporaries needs the
+     * memory of three tiles; a graph with temporaries never goes out as one launch.
+     *
+     * filch_graph_add() refuses a task that reads, commutes on or reduces to a tile outside of a
+     * lifetime (FILCH_WRONG_STATE), and an access to a block of several tiles (FILCH_UNSUPPORTED).
+     */
+    FILCH_DATA_TEMPORARY = 32
 } filch_data_flags;
 
 /** How a task uses a tile. */
@@ -151,10 +176,10 @@ typedef struct filch_data_desc {
  * @param desc    description; copied.
  * @param data    receives the handle, to be given to filch_data_destroy() or left to the runtime.
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (nulls, a buffer where flags deny a buffer, zero rows or
- *         element, ld < rows, a tile larger than the handle, cuts with a wrong sum, cuts together
- *         with a tile size, unknown flags, a device without FILCH_DATA_ON_DEVICE, reserved is not
- *         0, a pointer not in the device's memory, not within a single allocation, or of another
- *         context, or a buffer to be page-locked outside the host's memory); FILCH_BAD_INDEX
+ *         element, ld < rows, an ld of a temporary, a tile larger than the handle, cuts with a
+ * wrong sum, cuts together with a tile size, unknown flags, a device without FILCH_DATA_ON_DEVICE,
+ * reserved is not 0, a pointer not in the device's memory, not within a single allocation, or of
+ * another context, or a buffer to be page-locked outside the host's memory); FILCH_BAD_INDEX
  *         (device); FILCH_UNSUPPORTED (the device is not a GPU); FILCH_WRONG_STATE (FILCH_DATA_PIN,
  *         and a part of the buffer is page-locked already); FILCH_ALIAS (another handle's buffer on
  *         the device has elements in common; for two buffers with unlike leading dimensions, bytes
@@ -194,9 +219,9 @@ FILCH_API filch_status filch_data_destroy(filch_data *data);
  * @return FILCH_OK; FILCH_BUSY while a submitted job using the handle is not complete, a backup run
  *         outlasting its job reads the handle (::FILCH_CODELET_RESTARTABLE), or the host holds
  *         tiles; FILCH_WRONG_STATE when the handle is acquired already, or is to be read and has an
- *         unwritten tile; FILCH_INVALID_ARGUMENT (another mode); FILCH_UNSUPPORTED (a partition);
- *         FILCH_OUT_OF_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST when the contents cannot be copied
- *         to the buffer (the handle is not acquired); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         unwritten tile; FILCH_INVALID_ARGUMENT (another mode); FILCH_UNSUPPORTED (a partition, a
+ *         temporary); FILCH_OUT_OF_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST when the contents
+ * cannot be copied to the buffer (the handle is not acquired); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking: until the contents are in the buffer. Since 0.1.
  */
@@ -314,9 +339,9 @@ typedef struct filch_tiles {
  * @return FILCH_OK; FILCH_TIMEOUT (jobs still use the tiles; nothing is acquired); FILCH_BUSY
  *         (filch_data_acquire() has the handle); FILCH_INVALID_ARGUMENT (another mode, no such
  *         tiles, an unset size, @p seconds is not a number, null @p hold); FILCH_UNSUPPORTED (a
- *         partition); FILCH_WRONG_STATE (an unwritten tile is to be read); FILCH_OUT_OF_MEMORY,
- *         FILCH_BACKEND, FILCH_DEVICE_LOST when the contents cannot be copied to the host (nothing
- *         is acquired); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         partition, a temporary); FILCH_WRONG_STATE (an unwritten tile is to be read);
+ * FILCH_OUT_OF_MEMORY, FILCH_BACKEND, FILCH_DEVICE_LOST when the contents cannot be copied to the
+ * host (nothing is acquired); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread. Blocking: until the host has the tiles. Since 0.1.
  */

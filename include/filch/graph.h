@@ -178,13 +178,15 @@ FILCH_API filch_status filch_graph_create(filch_runtime *runtime, const filch_gr
  *         to run the codelet, or to combine the partial results, has capacity for the data used at
  *         once); FILCH_WRONG_STATE (the task reduces to a handle without filch_data_reduction(), or
  *         names either a partition or its parent while the graph uses the alternative, or writes a
- *         handle after filch_graph_read_only(); a closed graph sealed or submitted already; an
- *         open graph not yet submitted, closed or cancelled); FILCH_BUSY (an open graph, and the
- * host has acquired a handle new to the graph); FILCH_DEADLOCK (an open graph, whose job would wait
- * in a circle, see above); FILCH_OVERFLOW (more than 2^32 - 2 tasks, in an open graph over its
- * whole life; items or grain of 2^63 or more); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE (graph,
- * codelet or data); FILCH_FORKED. On failure no task is added. After FILCH_OUT_OF_MEMORY a handle
- * may count as used by the graph.
+ *         handle after filch_graph_read_only(), or needs contents that a tile of a temporary does
+ *         not have, ::FILCH_DATA_TEMPORARY; a closed graph sealed or submitted already; an open
+ *         graph not yet submitted, closed or cancelled); FILCH_UNSUPPORTED (a block of several
+ *         tiles of a temporary); FILCH_BUSY (an open graph, and the host has acquired a handle new
+ *         to the graph); FILCH_DEADLOCK (an open graph, whose job would wait in a circle, see
+ *         above); FILCH_OVERFLOW (more than 2^32 - 2 tasks, in an open graph over its whole life;
+ *         items or grain of 2^63 or more); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE (graph,
+ *         codelet or data); FILCH_FORKED. On failure no task is added. After FILCH_OUT_OF_MEMORY a
+ *         handle may count as used by the graph.
  *
  * Thread safety: any thread. Blocking: a short lock admits one caller a graph at a time;
  * dependencies follow the order of admission. With max_live also until tasks have ended. Since 0.1.
@@ -336,7 +338,7 @@ FILCH_API filch_status filch_graph_unpartition(filch_graph *graph, filch_data *p
  * @return FILCH_OK; FILCH_WRONG_STATE (a task of the graph writes the handle; a closed graph sealed
  *         or submitted already; an open graph not yet submitted, closed or cancelled); FILCH_BUSY
  *         (an open graph, and the host has acquired the handle, which is new to the graph);
- *         FILCH_DEADLOCK (see filch_graph_add()); FILCH_UNSUPPORTED (a partition);
+ *         FILCH_DEADLOCK (see filch_graph_add()); FILCH_UNSUPPORTED (a partition, a temporary);
  *         FILCH_WRONG_RUNTIME; FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED. A failure
  *         changes nothing, but after FILCH_OUT_OF_MEMORY the handle may count as used by the graph.
  *
@@ -344,6 +346,29 @@ FILCH_API filch_status filch_graph_unpartition(filch_graph *graph, filch_data *p
  * Since 0.1.
  */
 FILCH_API filch_status filch_graph_read_only(filch_graph *graph, filch_data *data);
+
+/**
+ * Discards the contents of a temporary (::FILCH_DATA_TEMPORARY): the lifetimes of the handle's
+ * tiles end once the tasks added so far that use the tiles have ended. Tasks added from now on
+ * overwrite a tile before they read it.
+ *
+ * The call does not wait. A task overwriting a tile from now on waits for the end of the tile's
+ * lifetime. At the end of a graph's building, by filch_graph_seal(), the first submission or
+ * filch_graph_close(), filch discards every temporary: a closed graph needs the call where a tile
+ * lies idle between its last reader and the next writer, and an open graph once the contents are no
+ * longer needed. A handle without contents in the graph may be discarded, too.
+ *
+ * @param graph a closed graph not yet sealed, or a running open graph.
+ * @param data  the temporary.
+ * @return FILCH_OK; FILCH_INVALID_ARGUMENT (@p data is no temporary); FILCH_WRONG_RUNTIME;
+ *         FILCH_WRONG_STATE (a closed graph sealed or submitted already; an open graph not yet
+ *         submitted, closed or cancelled); FILCH_OUT_OF_MEMORY (some tiles may be discarded; the
+ *         caller may try again); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *
+ * Thread safety: any thread; tasks added before the call, as seen by the graph, have the contents.
+ * Blocking: a short lock, for a time that grows with the tiles. Since 0.1.
+ */
+FILCH_API filch_status filch_graph_discard(filch_graph *graph, filch_data *data);
 
 /**
  * Ends the building of a closed graph: checks the graph, and computes priorities and placement. The

@@ -76,7 +76,7 @@ static void bad_arguments_are_named(void **state)
     REFUSE(ld, UINT64_MAX, FILCH_OVERFLOW);
     REFUSE(cols, UINT64_MAX, FILCH_OVERFLOW);
     REFUSE(element, (uint64_t)1 << 58, FILCH_OVERFLOW); /* 40 of them: over 2^63 */
-    REFUSE(flags, 32, FILCH_INVALID_ARGUMENT);
+    REFUSE(flags, 64, FILCH_INVALID_ARGUMENT);
     REFUSE(reserved, 1, FILCH_INVALID_ARGUMENT);
     REFUSE(reserved2, 1, FILCH_INVALID_ARGUMENT);
     REFUSE(device, 1, FILCH_INVALID_ARGUMENT);

@@ -114,6 +114,7 @@ FILCH_DATA_NO_BUFFER = 2
 FILCH_DATA_ON_DEVICE = 4
 FILCH_DATA_PIN = 8
 FILCH_DATA_ORDERED = 16
+FILCH_DATA_TEMPORARY = 32
 
 # filch_access_mode
 FILCH_READ = 1
@@ -1486,6 +1487,10 @@ FUNCTIONS = {
         _c.c_void_p,
     ]),
     "filch_graph_read_only": (_c.c_int, [
+        _c.c_void_p,
+        _c.c_void_p,
+    ]),
+    "filch_graph_discard": (_c.c_int, [
         _c.c_void_p,
         _c.c_void_p,
     ]),

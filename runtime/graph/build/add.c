@@ -6,6 +6,7 @@
 #include "graph/build/block_readers.h"
 #include "graph/build/capacity.h"
 #include "graph/build/description.h"
+#include "graph/build/lifetime.h"
 #include "graph/build/read_only.h"
 #include "graph/job/job.h"
 #include "memory/tiles/tiles.h"
@@ -283,6 +284,8 @@ static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_
     task->commutes = fl_kinds_have(parts->kinds, FILCH_COMMUTE);
     task->reduces = fl_kinds_have(parts->kinds, FILCH_REDUCE);
     task->has_blocks = parts->kinds->block_count != 0;
+    task->has_temporaries = parts->kinds->temporaries != 0;
+    graph->has_temporaries = graph->has_temporaries || task->has_temporaries;
     task->label = desc->label;
     graph->has_labels = graph->has_labels || desc->label != NULL;
     if (FL_UNLIKELY(desc->items != 0)) {
@@ -361,6 +364,12 @@ static filch_status add_locked(filch_graph *graph, const filch_task_desc *desc,
     }
     if (FL_UNLIKELY(graph->has_read_only)) {
         status = fl_read_only_check(graph, desc);
+        if (status != FILCH_OK) {
+            return status;
+        }
+    }
+    if (FL_UNLIKELY(kinds->temporaries != 0)) {
+        status = fl_lifetimes_check(graph, desc);
         if (status != FILCH_OK) {
             return status;
         }

@@ -201,6 +201,7 @@ static inline filch_status note_access(const filch_graph *graph, const filch_tas
     kinds->modes |= 1u << access->mode;
     kinds->most |= access->rows | access->cols;
     kinds->parents |= (uintptr_t)access->data->parent;
+    kinds->temporaries |= (uintptr_t)access->data->tile_hosts;
     if (FL_UNLIKELY(kinds->most > 1)) {
         status = check_block(graph, desc, i);
         kinds->block_count += fl_access_is_block(access);

@@ -12,7 +12,8 @@ typedef struct fl_kinds {
     uint32_t modes; /* a bit for each mode in use, except scratch */
     uint32_t most;  /* above 1: some access may be to a block */
     uint32_t block_count;
-    uintptr_t parents; /* not 0: some handle is a partition of another */
+    uintptr_t parents;     /* not 0: some handle is a partition of another */
+    uintptr_t temporaries; /* not 0: some handle is a temporary */
 } fl_kinds;
 
 static inline bool fl_kinds_have(const fl_kinds *kinds, filch_access_mode mode)

@@ -38,11 +38,10 @@ static void put_text(FILE *file, const char *text)
 
 static const char *mode_name(uint32_t mode)
 {
-    static const char *const names[] = {[FILCH_READ] = "reads",
-                                        [FILCH_WRITE] = "writes",
-                                        [FILCH_READWRITE] = "updates",
-                                        [FILCH_COMMUTE] = "commutes on",
-                                        [FILCH_REDUCE] = "reduces to"};
+    static const char *const names[] = {
+        [FL_MODE_ENDS] = "ends",         [FILCH_READ] = "reads",
+        [FILCH_WRITE] = "writes",        [FILCH_READWRITE] = "updates",
+        [FILCH_COMMUTE] = "commutes on", [FILCH_REDUCE] = "reduces to"};
     return names[mode];
 }
 

@@ -175,7 +175,7 @@ fl_task *fl_graph_task_new(filch_graph *graph)
     task->mates = 0;
     task->bytes = 0;
     task->is_large = task->has_items = 0;
-    task->has_blocks = false;
+    task->has_blocks = task->has_temporaries = false;
     /* Relaxed: the value is for gates, and publishes no set of devices. */
     fl_store_relaxed(&task->able, FL_ABLE_ALL);
     task->more = NULL;
@@ -206,4 +206,19 @@ uint8_t fl_graph_level(const filch_graph *graph, int32_t priority)
     int64_t p = priority < low ? low : priority > high ? high : priority;
     int64_t level = high == low ? FL_LEVELS / 2 : (p - low) * (FL_LEVELS - 1) / (high - low);
     return (uint8_t)level;
+}
+
+filch_status fl_graph_check_grows(const filch_graph *graph, const char *call)
+{
+    bool is_closed = graph->kind == FILCH_GRAPH_CLOSED;
+    const char *wrong = is_closed && graph->state != FL_GRAPH_BUILDING ? "the graph is sealed"
+                        : is_closed                                    ? NULL
+                        : graph->state == FL_GRAPH_BUILDING ? "the open graph is not submitted"
+                        : graph->state != FL_GRAPH_RUNNING  ? "the open graph is closed"
+                        : fl_load_relaxed(&graph->job->cancelled) != 0
+                            ? "the open graph's job was cancelled or finished early"
+                            : NULL;
+    return wrong == NULL ? FILCH_OK
+                         : fl_core_fail(graph->object.core, FILCH_WRONG_STATE, call, graph->label,
+                                        "%s", wrong);
 }

@@ -98,8 +98,8 @@ typedef struct fl_slot {
     bool is_read_only; /* the graph has promised to only read the handle (read_only.h) */
     bool is_joined;    /* the use stands in the handle's access queue, or stood there earlier */
     uint32_t tile_count;
-    /* Closed graphs, for a handle without a home buffer: FL_NEEDED and FL_WRITTEN by tile; else
-     * null. */
+    /* FL_NEEDED and FL_WRITTEN by tile, for a temporary, and in closed graphs for every handle
+     * without a home buffer; else null. */
     uint8_t *needs;
     /* Sealed graphs, for a handle with written blocks: the last writer of every tile, by its order;
      * else null. */
@@ -117,7 +117,7 @@ typedef struct fl_slot_entry {
 
 enum {
     FL_NEEDED = 1, /* the graph's first task on the tile reads the tile */
-    FL_WRITTEN = 2 /* some task writes the tile */
+    FL_WRITTEN = 2 /* some task writes the tile; of a temporary: in the present lifetime */
 };
 
 enum {
@@ -169,6 +169,7 @@ struct filch_graph {
     bool has_labels;            /* some task has a label */
     bool has_blocks;            /* some task has an access to a block */
     bool has_read_only;         /* some slot is read_only */
+    bool has_temporaries;       /* some task has an access to a temporary */
     uint32_t own_count;         /* tasks that filch added by itself, included in task_count */
     uint32_t restartable_count; /* tasks with a codelet that allows running a task twice */
     fl_task *start;             /* closed: gate for commuting tasks without a predecessor */
@@ -306,6 +307,9 @@ static inline void fl_open_count_ready(filch_graph *graph)
 
 /* --- Parts of building, in separate files. Callers hold graph->lock. --- */
 
+/* Checks whether a call that changes what later tasks mean may still change the graph; records an
+ * error otherwise. */
+filch_status fl_graph_check_grows(const struct filch_graph *graph, const char *call);
 /* Slow path of fl_graph_slot. */
 filch_status fl_graph_slot_find(struct filch_graph *graph, filch_data *data, uint32_t *index);
 /* Finds the slot of a handle, or makes a slot on first use. A new slot of an open graph has no
@@ -334,6 +338,11 @@ bool fl_infer_note_writers(struct filch_graph *graph, const fl_slot *slot, fl_re
  * to time, in an open graph. */
 void fl_infer_add_reader(struct filch_graph *graph, fl_reader **readers, uint32_t *count,
                          fl_reader *reader);
+/* Makes graph->preds the tasks that a task behind every user of the tile waits for: the readers or
+ * group members, else the last writer, if any. False: no memory. */
+bool fl_infer_note_users(struct filch_graph *graph, const fl_tile_state *state);
+/* Makes a task of filch, which waits for every user of the tile, the tile's last writer. */
+void fl_infer_stand_in(struct filch_graph *graph, fl_tile_state *state, fl_task *task);
 /* Adds a task to graph->preds unless already listed; false: no memory. */
 bool fl_infer_note(struct filch_graph *graph, fl_task *task, uint32_t epoch);
 /* Frees the member list of a tile's group. */
@@ -356,9 +365,9 @@ filch_status fl_groups_enter(struct filch_graph *graph, const fl_access_list *li
  * function may be called again. */
 filch_status fl_groups_end(struct filch_graph *graph);
 /* Adds a task of filch behind graph->preds. With a reduction, the task combines partial results.
- * With a null reduction, the task is a gate. A gate with an access (may be null) writes the
- * access's tile back to the host's memory and has the given label. Call fl_own_let_run once
- * inference knows the task. Null: no memory. */
+ * With a null reduction, the task is a gate. A gate with an access (may be null) has the given
+ * label, and writes the access's tile back to the host's memory or, in mode FL_MODE_ENDS, ends the
+ * tile's lifetime. Call fl_own_let_run once inference knows the task. Null: no memory. */
 fl_task *fl_own_add(struct filch_graph *graph, fl_reduction *reduction,
                     const fl_task_access *access, const char *label);
 void fl_own_let_run(struct filch_graph *graph, fl_task *task);

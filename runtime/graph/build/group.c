@@ -19,7 +19,7 @@
 /* Memory for a task of filch, taken before the graph changes. */
 typedef struct fl_own_parts {
     fl_task *task;
-    fl_task_access *accesses; /* accesses of a combining task or of a write-back gate */
+    fl_task_access *accesses; /* accesses of a combining task, or of a gate with a tile */
     size_t access_bytes;
 } fl_own_parts;
 
@@ -85,9 +85,9 @@ static void fill_combiner(filch_graph *graph, fl_reduction *reduction, fl_task_a
     }
 }
 
-/* Gives a write-back gate its tile. */
-static void fill_mover(const fl_task_access *access, const char *label, fl_task_access *accesses,
-                       fl_task *task)
+/* Gives a gate its tile. */
+static void fill_tile_gate(const fl_task_access *access, const char *label,
+                           fl_task_access *accesses, fl_task *task)
 {
     accesses[0] = *access;
     task->access_count = 1;
@@ -113,7 +113,7 @@ fl_task *fl_own_add(filch_graph *graph, fl_reduction *reduction, const fl_task_a
     } else {
         fill_gate(task);
         if (access != NULL) {
-            fill_mover(access, label, parts.accesses, task);
+            fill_tile_gate(access, label, parts.accesses, task);
         }
     }
     fl_edges_add(graph, task);
@@ -138,33 +138,27 @@ void fl_own_let_run(filch_graph *graph, fl_task *task)
 static filch_status end_group(filch_graph *graph, fl_tile_state *state)
 {
     bool combines = fl_tile_group(state) == FL_GROUP_REDUCES;
-    bool fits = true;
     if (state->readers != NULL && state->readers->next == NULL && !combines) {
         state->writer = state->readers->task;
         state->writer_epoch = state->readers->epoch;
+        fl_infer_forget(graph, state);
     } else if (state->readers != NULL || combines) {
-        graph->pred_count = 0;
-        for (const fl_reader *r = state->readers; r != NULL && fits; r = r->next) {
-            fits = fl_infer_note(graph, r->task, r->epoch);
-        }
-        /* Every member of an open graph's group may have retired. */
-        if (fits && state->readers == NULL && state->writer != NULL) {
-            fits = fl_infer_note(graph, state->writer, state->writer_epoch);
-        }
         fl_task *task =
-            fits ? fl_own_add(graph, combines ? state->extra->reduction : NULL, NULL, NULL) : NULL;
+            fl_infer_note_users(graph, state)
+                ? fl_own_add(graph, combines ? state->extra->reduction : NULL, NULL, NULL)
+                : NULL;
         if (task == NULL) {
             return FILCH_OUT_OF_MEMORY;
         }
-        state->writer = task;
-        state->writer_epoch = fl_word_epoch(fl_load_relaxed(&task->word)); /* not yet shared */
         if (combines) {
             fl_infer_note_written(graph, state);
             fl_reduction_restart(state->extra->reduction);
         }
+        fl_infer_stand_in(graph, state, task);
         fl_own_let_run(graph, task);
+    } else {
+        fl_infer_forget(graph, state);
     }
-    fl_infer_forget(graph, state);
     return FILCH_OK;
 }
 

@@ -75,7 +75,7 @@ static bool slot_furnish(filch_graph *graph, filch_data *data, uint8_t **needs)
     if (data->has_home) {
         return true;
     }
-    if (graph->kind == FILCH_GRAPH_CLOSED) {
+    if (graph->kind == FILCH_GRAPH_CLOSED || fl_data_is_temporary(data)) {
         *needs = fl_alloc_zeroed(&core->memory, tiles);
         if (*needs == NULL) {
             return false;
@@ -83,7 +83,8 @@ static bool slot_furnish(filch_graph *graph, filch_data *data, uint8_t **needs)
     }
     /* A runtime with a single memory node never locates tiles before a task runs: allocate the host
      * buffer now. */
-    return core->places->count != 1 || fl_data_need_host(data, NULL) == FILCH_OK;
+    return core->places->count != 1 || fl_data_is_temporary(data) ||
+           fl_data_need_host(data, NULL) == FILCH_OK;
 }
 
 static bool slots_grow(filch_graph *graph)
@@ -214,6 +215,20 @@ static inline bool note(filch_graph *graph, fl_task *task, uint32_t epoch)
 bool fl_infer_note(filch_graph *graph, fl_task *task, uint32_t epoch)
 {
     return note(graph, task, epoch);
+}
+
+bool fl_infer_note_users(filch_graph *graph, const fl_tile_state *state)
+{
+    bool fits = true;
+    graph->pred_count = 0;
+    for (const fl_reader *r = state->readers; r != NULL && fits; r = r->next) {
+        fits = note(graph, r->task, r->epoch);
+    }
+    /* Every reader or member in an open graph may have retired. */
+    if (fits && state->readers == NULL && state->writer != NULL) {
+        fits = note(graph, state->writer, state->writer_epoch);
+    }
+    return fits;
 }
 
 /* Drops the retired readers of an open graph. Otherwise a tile that is never written would collect
@@ -375,6 +390,13 @@ static inline void forget(filch_graph *graph, fl_tile_state *state)
 
 void fl_infer_forget(filch_graph *graph, fl_tile_state *state)
 {
+    forget(graph, state);
+}
+
+void fl_infer_stand_in(filch_graph *graph, fl_tile_state *state, fl_task *task)
+{
+    state->writer = task;
+    state->writer_epoch = fl_word_epoch(fl_load_relaxed(&task->word)); /* not yet shared */
     forget(graph, state);
 }
 

@@ -91,7 +91,7 @@ filch_status filch_graph_read_only(filch_graph *graph, filch_data *data)
                             "%s%s%s belongs to another runtime",
                             FL_NAME("", data->label, "the handle"));
     }
-    status = fl_data_refuse_part(data, CALL);
+    status = fl_data_refuse_inner(data, CALL);
     if (status != FILCH_OK) {
         return status;
     }

@@ -6,6 +6,7 @@
 
 #include "graph/build/capacity.h"
 #include "graph/build/graph.h"
+#include "graph/build/lifetime.h"
 #include "graph/job/job.h"
 
 /* Tasks in topological order: predecessors come first. */
@@ -404,8 +405,9 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
     fl_core *core = graph->object.core;
     filch_status status = graph->has_reserved ? FILCH_OK : fl_job_reserve(core);
     graph->has_reserved = status == FILCH_OK;
-    status = status == FILCH_OK ? fl_splits_end(graph) : status; /* may add tasks */
-    status = status == FILCH_OK ? fl_groups_end(graph) : status; /* may add tasks */
+    status = status == FILCH_OK ? fl_splits_end(graph) : status;    /* may add tasks */
+    status = status == FILCH_OK ? fl_groups_end(graph) : status;    /* may add tasks */
+    status = status == FILCH_OK ? fl_lifetimes_end(graph) : status; /* may add tasks */
     size_t bytes = ((size_t)graph->task_count + 1) * sizeof(fl_task *);
     fl_order order = {.graph = graph, .count = graph->task_count};
     if (status == FILCH_OK && graph->has_edges_back) {

@@ -20,28 +20,13 @@ static fl_tile_state *state_of(const filch_graph *graph, const fl_split_part *pa
 
 /* --- Overlap of tiles --- */
 
-/* Returns the row or column of tiles that contains an element. */
-static uint32_t find(const filch_data *data, uint64_t element, bool is_row)
-{
-    uint32_t low = 0, high = (is_row ? data->tiles_down : data->tiles_across) - 1;
-    while (low < high) {
-        uint32_t middle = high - (high - low) / 2;
-        uint64_t start = is_row ? fl_data_row_start(data, middle) : fl_data_col_start(data, middle);
-        if (start <= element) {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    return low;
-}
-
 /* Returns the tiles of data overlapped by a tile of a second tiling. */
 static fl_tiles overlapped(const filch_data *by, uint32_t tile, const filch_data *data)
 {
     filch_view view = fl_data_tile_view(by, tile);
-    return (fl_tiles){find(data, view.row, true), find(data, view.row + view.rows - 1, true) + 1,
-                      find(data, view.col, false), find(data, view.col + view.cols - 1, false) + 1};
+    return (fl_tiles){
+        fl_data_row_of(data, view.row), fl_data_row_of(data, view.row + view.rows - 1) + 1,
+        fl_data_col_of(data, view.col), fl_data_col_of(data, view.col + view.cols - 1) + 1};
 }
 
 /* --- Gates added by filch --- */
@@ -89,10 +74,11 @@ static bool stand_in(filch_graph *graph, const fl_split_part *part, uint32_t til
         if (task == NULL) {
             return false;
         }
-        state->writer = task;
-        state->writer_epoch = fl_word_epoch(fl_load_relaxed(&task->word)); /* not yet shared */
+        fl_infer_stand_in(graph, state, task);
         fl_own_let_run(graph, task);
-    } else if (graph->pred_count == 1) {
+        return true;
+    }
+    if (graph->pred_count == 1) {
         state->writer = graph->preds[0].task;
         state->writer_epoch = graph->preds[0].epoch;
     }
@@ -108,13 +94,9 @@ static bool park(filch_graph *graph, const fl_split_part *part, uint32_t tile)
     if (own->is_parked) {
         return true;
     }
-    bool fits = fl_group_end(graph, state) == FILCH_OK;
-    graph->pred_count = 0;
-    for (const fl_reader *r = state->readers; r != NULL && fits; r = r->next) {
-        fits = fl_infer_note(graph, r->task, r->epoch);
-    }
-    if (fits && state->readers == NULL) { /* every reader in an open graph may have retired */
-        fits = note_writer(graph, part, tile);
+    bool fits = fl_group_end(graph, state) == FILCH_OK && fl_infer_note_users(graph, state);
+    if (fits && state->readers == NULL && state->writer == NULL) {
+        fits = note_gate(graph, part);
     }
     fits = fits && stand_in(graph, part, tile, FILCH_READ, own->is_dirty);
     if (fits) {
@@ -448,22 +430,6 @@ static filch_status check_handles(const filch_graph *graph, const filch_data *pa
                               "'%s' is not a partition of '%s'", child->label, parent->label);
 }
 
-/* Checks whether the graph may partition. The caller holds graph->lock. */
-static filch_status check_state(const filch_graph *graph, const char *call)
-{
-    bool is_closed = graph->kind == FILCH_GRAPH_CLOSED;
-    const char *wrong = is_closed && graph->state != FL_GRAPH_BUILDING ? "the graph is sealed"
-                        : is_closed                                    ? NULL
-                        : graph->state == FL_GRAPH_BUILDING ? "the open graph is not submitted"
-                        : graph->state != FL_GRAPH_RUNNING  ? "the open graph is closed"
-                        : fl_load_relaxed(&graph->job->cancelled) != 0
-                            ? "the open graph's job was cancelled or finished early"
-                            : NULL;
-    return wrong == NULL ? FILCH_OK
-                         : fl_core_fail(graph->object.core, FILCH_WRONG_STATE, call, graph->label,
-                                        "%s", wrong);
-}
-
 filch_status filch_graph_partition(filch_graph *graph, filch_data *parent, filch_data *child)
 {
     filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
@@ -472,7 +438,7 @@ filch_status filch_graph_partition(filch_graph *graph, filch_data *parent, filch
         return status;
     }
     fl_latch_lock(&graph->lock);
-    status = check_state(graph, PARTITION);
+    status = fl_graph_check_grows(graph, PARTITION);
     status = status == FILCH_OK ? partition(graph, parent, child) : status;
     fl_latch_unlock(&graph->lock);
     return status;
@@ -486,7 +452,7 @@ filch_status filch_graph_unpartition(filch_graph *graph, filch_data *parent, fil
         return status;
     }
     fl_latch_lock(&graph->lock);
-    status = check_state(graph, UNPARTITION);
+    status = fl_graph_check_grows(graph, UNPARTITION);
     status = status == FILCH_OK ? unpartition(graph, parent, child) : status;
     fl_latch_unlock(&graph->lock);
     return status;

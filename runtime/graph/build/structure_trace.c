@@ -25,7 +25,8 @@ static void put_accesses(FILE *file, const filch_graph *graph, uint32_t count)
     for (uint32_t i = 0; i < count && graph->slot_count != 0; ++i) {
         const fl_task *task = fl_graph_task_at(graph, i);
         fprintf(file, i != 0 ? ",[" : "[");
-        for (uint32_t k = 0; k < task->access_count; ++k) {
+        uint32_t uses = fl_task_ends_lifetime(task) ? 0 : task->access_count;
+        for (uint32_t k = 0; k < uses; ++k) {
             const fl_task_access *access = &task->accesses[k];
             bool is_scratch = access->mode == FILCH_SCRATCH;
             uint32_t number = is_scratch ? 0 : fl_graph_data(graph, access->slot)->noted - 1;

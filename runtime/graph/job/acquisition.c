@@ -43,7 +43,7 @@ static filch_status check(const filch_data *data, const filch_tiles *tiles, filc
     }
     filch_status status =
         fl_size_check(core, tiles, sizeof *tiles, sizeof *tiles, "the tiles", ACQUIRE, data->label);
-    status = status == FILCH_OK ? fl_data_refuse_part(data, ACQUIRE) : status;
+    status = status == FILCH_OK ? fl_data_refuse_inner(data, ACQUIRE) : status;
     if (status != FILCH_OK || tiles == NULL) {
         return status;
     }

@@ -433,7 +433,7 @@ static filch_status check_handle(fl_core *core, const filch_batch_access *access
     if (access->data->object.core != core) {
         return fail(core, FILCH_WRONG_RUNTIME, i, label, "the handle is another runtime's");
     }
-    filch_status status = fl_data_refuse_part(access->data, SUBMIT);
+    filch_status status = fl_data_refuse_inner(access->data, SUBMIT);
     status = status == FILCH_OK ? fl_data_refuse_csr(access->data, SUBMIT) : status;
     if (status != FILCH_OK) {
         return status;

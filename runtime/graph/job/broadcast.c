@@ -199,7 +199,7 @@ filch_status filch_data_broadcast(filch_data *data, const filch_broadcast_desc *
     const filch_broadcast_desc *how = broadcast != NULL ? broadcast : &everything;
     filch_submit_desc full;
     filch_job *made = NULL;
-    status = fl_data_refuse_part(data, CALL);
+    status = fl_data_refuse_inner(data, CALL);
     status = status == FILCH_OK ? check(data, how) : status;
     if (status == FILCH_OK) {
         status = fl_submit_check(data->object.core, submit, CALL, data->label, &full);

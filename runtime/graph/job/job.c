@@ -444,6 +444,18 @@ static void quiesce(filch_job *job)
     }
 }
 
+/* Ends lifetimes of temporaries that no gate has ended: the job was left out in part, or memory for
+ * a gate was missing. */
+static void end_lifetimes(filch_job *job)
+{
+    for (size_t i = 0; i < fl_job_use_count(job); ++i) {
+        const fl_queued_access *use = fl_job_use(job, i);
+        if (fl_data_is_temporary(use->data) && has_written(use)) {
+            fl_data_end_lifetimes(job->object.core->places, use->data);
+        }
+    }
+}
+
 void fl_job_end_uses(filch_job *job, filch_status result)
 {
     fl_job_trace *logbook = fl_job_trace_of(job->object.core);
@@ -530,6 +542,9 @@ static void complete(filch_job *job)
     }
     if (!is_whole && job->broadcast == NULL && core->places->count > 1) {
         quiesce(job);
+    }
+    if (FL_UNLIKELY(job->graph != NULL && job->graph->has_temporaries)) {
+        end_lifetimes(job);
     }
     if (FL_UNLIKELY(job->ended != NULL)) {
         job->ended(job, result);

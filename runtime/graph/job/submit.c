@@ -2,6 +2,7 @@
 /* Explicit edges; sealing, submitting, closing and destroying graphs. */
 #include <string.h>
 
+#include "graph/build/lifetime.h"
 #include "graph/job/job.h"
 #include "graph/job/job_trace.h"
 
@@ -208,12 +209,13 @@ filch_status filch_graph_close(filch_graph *graph)
                                                             : NULL;
     filch_job *job = NULL;
     int64_t added = 0;
-    if (wrong == NULL && (fl_splits_end(graph) != FILCH_OK || fl_groups_end(graph) != FILCH_OK)) {
+    if (wrong == NULL && (fl_splits_end(graph) != FILCH_OK || fl_groups_end(graph) != FILCH_OK ||
+                          fl_lifetimes_end(graph) != FILCH_OK)) {
         if (fl_load_relaxed(&graph->job->cancelled) == 0) {
             fl_latch_unlock(&graph->lock);
             return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_close", graph->label,
-                                "no memory for the tasks that combine what was reduced, or give "
-                                "back what is partitioned");
+                                "no memory for the tasks that combine what was reduced, give back "
+                                "what is partitioned, or end temporaries");
         }
         /* Store left_out before the count that completes the job. */
         fl_store_relaxed(&graph->job->left_out, 1);

@@ -59,6 +59,9 @@ typedef struct fl_task_access {
 
 #define FL_MOST_SLOTS ((1u << 26) - 1)
 
+/* Mode of the only access of a gate that ends the lifetime of a tile (build/lifetime.h). */
+#define FL_MODE_ENDS 0u
+
 struct fl_task {
     /* Members touched when an empty task runs and retires: one cache line. */
     _Alignas(128) _Atomic uint64_t word;
@@ -103,8 +106,9 @@ struct fl_task {
     uint8_t mates;
     /* Owned by the worker that claimed the task. A byte of its own: workers with parts of a divided
      * task write it beside readers of `moves`. */
-    bool is_poisoned; /* valid in a claimed queue: the task is to be skipped */
-    bool has_blocks;  /* some access is to a block; the blocks are behind the items */
+    bool is_poisoned;         /* valid in a claimed queue: the task is to be skipped */
+    bool has_blocks : 1;      /* some access is to a block; the blocks are behind the items */
+    bool has_temporaries : 1; /* some access is to a temporary (build/lifetime.h) */
 };
 
 /* Extra data of a commuting or reducing access. A task with such accesses has an array of extras
@@ -204,11 +208,17 @@ static inline bool fl_task_is_plain(const fl_task *task)
              task->has_items);
 }
 
-/* Tells whether the task needs no work at all. In contrast, a gate with an access writes its tile
- * back to the host's memory (split.c). */
+/* Tells whether the task is a gate that ends the lifetime of a tile. */
+static inline bool fl_task_ends_lifetime(const fl_task *task)
+{
+    return task->is_gate && task->access_count != 0 && task->accesses[0].mode == FL_MODE_ENDS;
+}
+
+/* Tells whether the task needs no device. In contrast, a gate with an access of another mode writes
+ * its tile back to the host's memory (split.c). */
 static inline bool fl_task_passes(const fl_task *task)
 {
-    return task->is_gate && task->access_count == 0;
+    return task->is_gate && (task->access_count == 0 || fl_task_ends_lifetime(task));
 }
 
 /* Tells whether filch added the task by itself. No count includes the task. */

@@ -74,7 +74,7 @@ filch_status filch_data_acquire(filch_data *data, filch_access_mode mode)
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, ACQUIRE, data->label,
                             "the handle cannot be acquired with this mode");
     }
-    status = fl_data_refuse_part(data, ACQUIRE);
+    status = fl_data_refuse_inner(data, ACQUIRE);
     if (status != FILCH_OK) {
         return status;
     }

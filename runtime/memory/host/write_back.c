@@ -110,6 +110,55 @@ filch_status fl_data_host_wrote(fl_places *places, filch_data *data, fl_tiles ti
     return await(places, data, status, &waits, error);
 }
 
+/* Takes a tile that holds nothing any more out of its block in a node, unless the block is pinned.
+ * Requires the lock. */
+static void leave_block(fl_places *places, const filch_data *data, fl_replica *replica)
+{
+    fl_block *block = replica->block;
+    /* Acquire: the former users' accesses precede the next owner's. `uses` rises only under the
+     * lock. */
+    if (block != NULL && fl_load_acquire(&block->uses) == 0 &&
+        fl_replica_detach(places, data, replica) && fl_block_leave(places, block)) {
+        fl_block_give(places, block, 0); /* else the evicting worker gives the empty block */
+    }
+}
+
+/* Blocks until a copy no longer writes to the host's memory. */
+static void await_arrival(fl_places *places, fl_marker marker)
+{
+    if (fl_marker_await(places, marker, NULL) != FILCH_OK) {
+        fl_device *device = &places->devices[fl_marker_device(marker)];
+        device->backend->lane->drain(device, NULL); /* the progress of a failed device is unknown */
+    }
+}
+
+void fl_tile_end_lifetime(fl_places *places, filch_data *data, uint32_t tile)
+{
+    /* Acquire: the table's contents are visible with the pointer. */
+    fl_replicas *replicas = fl_load_acquire(&data->replicas);
+    if (replicas == NULL) { /* no device with separate memory has used the handle */
+        fl_data_free_host_tile(data, tile);
+        return;
+    }
+    fl_mutex_lock(&replicas->lock);
+    fl_tile_await_readers(places, data, replicas, tile);
+    await_arrival(places, fl_replica_at(replicas, tile, 0)->ready);
+    for (uint32_t place = 0; place < replicas->places; ++place) {
+        fl_replica *replica = fl_replica_at(replicas, tile, place);
+        leave_block(places, data, replica);
+        fl_replica_invalidate(data, replica);
+    }
+    fl_data_free_host_tile(data, tile);
+    fl_mutex_unlock(&replicas->lock);
+}
+
+void fl_data_end_lifetimes(fl_places *places, filch_data *data)
+{
+    for (uint32_t tile = 0; tile < fl_data_tile_count(data); ++tile) {
+        fl_tile_end_lifetime(places, data, tile);
+    }
+}
+
 /* Takes the handle's tiles out of a node. False: a block is being evicted. */
 static bool drop_place(fl_places *places, const filch_data *data, fl_replicas *replicas,
                        uint32_t place)

@@ -64,7 +64,7 @@ bool fl_coalesced_is_wanted(const fl_places *places, const filch_data *data, uin
                             const fl_admission *admission)
 {
     const fl_foresight *foresight = admission->foresight;
-    if (foresight == NULL || data->tiles_down == 1 ||
+    if (foresight == NULL || !fl_data_has_columns(data) ||
         column_bytes(data, tile) >= wide_bytes(places, admission)) {
         return false;
     }
@@ -76,7 +76,7 @@ bool fl_coalesced_may_join(const filch_data *data, const fl_replicas *replicas, 
                            uint32_t place)
 {
     const fl_block *block = fl_replica_at(replicas, tile, place)->block;
-    return data->tiles_down > 1 && column_bytes(data, tile) < WIDE_BYTES &&
+    return fl_data_has_columns(data) && column_bytes(data, tile) < WIDE_BYTES &&
            (block == NULL || (fl_rect_count(block->tiles) == 1 && block != &replicas->home &&
                               fl_load_relaxed(&block->uses) == 0)); /* rises under the lock only */
 }

@@ -14,11 +14,16 @@
 #define DESC_SIZE_FIRST offsetof(filch_data_desc, row_cuts)
 #define KNOWN_FLAGS                                                                      \
     (FILCH_DATA_MANAGED | FILCH_DATA_NO_BUFFER | FILCH_DATA_ON_DEVICE | FILCH_DATA_PIN | \
-     FILCH_DATA_ORDERED)
+     FILCH_DATA_ORDERED | FILCH_DATA_TEMPORARY)
 
 static size_t written_bytes(const filch_data *data)
 {
     return ((size_t)fl_data_tile_count(data) + 63) / 64 * sizeof *data->written;
+}
+
+static size_t hosts_bytes(const filch_data *data)
+{
+    return (size_t)fl_data_tile_count(data) * sizeof *data->tile_hosts;
 }
 
 static size_t holders_bytes(const filch_data *data)
@@ -26,11 +31,14 @@ static size_t holders_bytes(const filch_data *data)
     return (size_t)fl_data_tile_count(data) * sizeof *data->holders;
 }
 
-/* Fills in the defaults of a descriptor. */
+/* Fills in the defaults of a descriptor. A temporary has no buffer, and no buffer means that filch
+ * manages the contents. */
 static filch_data_desc complete(const filch_data_desc *desc)
 {
     filch_data_desc full = FILCH_DATA_DESC_INIT;
     memcpy(&full, desc, desc->size < sizeof full ? DESC_SIZE_FIRST : sizeof full);
+    full.flags |= (full.flags & FILCH_DATA_TEMPORARY) != 0 ? FILCH_DATA_NO_BUFFER : 0;
+    full.flags |= (full.flags & FILCH_DATA_NO_BUFFER) != 0 ? FILCH_DATA_MANAGED : 0;
     full.cols = full.cols != 0 ? full.cols : 1;
     full.ld = full.ld != 0 ? full.ld : full.rows;
     if (full.row_cuts == NULL && full.tile_rows == 0) {
@@ -65,7 +73,9 @@ static filch_status check_buffer(fl_core *core, const filch_data_desc *d)
                                                          "not say that the buffer is on it"
                         : d->rows == 0                 ? "rows is 0"
                         : d->element == 0              ? "element, the bytes an element, is 0"
-                                                       : NULL;
+                        : (d->flags & FILCH_DATA_TEMPORARY) != 0 && d->ld != d->rows
+                            ? "a temporary has no leading dimension: its tiles have no gaps"
+                            : NULL;
     return wrong == NULL ? FILCH_OK : fail(core, d->label, wrong);
 }
 
@@ -281,7 +291,10 @@ static bool fill_tables(filch_data *made, const filch_data_desc *d)
         made->col_starts = list_starts(memory, d->col_cuts, d->col_cut_count);
         fits = made->col_starts != NULL;
     }
-    if ((d->flags & FILCH_DATA_NO_BUFFER) != 0 && fits) {
+    if ((d->flags & FILCH_DATA_TEMPORARY) != 0 && fits) {
+        made->tile_hosts = fl_alloc_zeroed(memory, hosts_bytes(made));
+        fits = made->tile_hosts != NULL;
+    } else if ((d->flags & FILCH_DATA_NO_BUFFER) != 0 && fits) {
         made->written = fl_alloc_zeroed(memory, written_bytes(made));
         fits = made->written != NULL;
     }
@@ -309,7 +322,7 @@ static filch_data *make(fl_core *core, const char *call, const filch_data_desc *
             (uint32_t)count_tiles(d->cols, d->tile_cols, d->col_cuts, d->col_cut_count);
         fl_store_relaxed(&made->version, 1); /* replicas begin with 0: unknown contents */
         made->has_home = (d->flags & FILCH_DATA_NO_BUFFER) == 0;
-        made->is_managed = (d->flags & (FILCH_DATA_MANAGED | FILCH_DATA_NO_BUFFER)) != 0;
+        made->is_managed = (d->flags & FILCH_DATA_MANAGED) != 0;
         made->is_ordered = (d->flags & FILCH_DATA_ORDERED) != 0;
         snprintf(made->label, sizeof made->label, "%s", d->label != NULL ? d->label : "");
         if (!fill_tables(made, d)) {
@@ -363,13 +376,18 @@ filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *de
 
 /* --- Partitions --- */
 
-filch_status fl_data_refuse_part(const filch_data *data, const char *call)
+filch_status fl_data_refuse_inner(const filch_data *data, const char *call)
 {
-    return data->parent == NULL
-               ? FILCH_OK
-               : fl_core_fail(data->object.core, FILCH_UNSUPPORTED, call, data->label,
+    fl_core *core = data->object.core;
+    return data->parent != NULL
+               ? fl_core_fail(core, FILCH_UNSUPPORTED, call, data->label,
                               "'%s' is a partition of '%s', which only tasks of graphs use",
-                              data->label, data->parent->label);
+                              data->label, data->parent->label)
+           : fl_data_is_temporary(data)
+               ? fl_core_fail(core, FILCH_UNSUPPORTED, call, data->label,
+                              "%s%s%s is a temporary, which only tasks of graphs use",
+                              FL_NAME("", data->label, "the handle"))
+               : FILCH_OK;
 }
 
 filch_status fl_data_refuse_csr(const filch_data *data, const char *call)
@@ -500,41 +518,84 @@ filch_status filch_data_tiles(const filch_data *data, filch_tiling *tiling)
 
 /* --- Tiles --- */
 
-/* Computes by integers rather than pointers: the buffer may not exist yet. */
-static void *host_at(const filch_data *data, const filch_view *view)
+/* Returns the row or column of tiles containing an element, by bisection of the first rows or
+ * columns. */
+static uint32_t find_start(const uint64_t *starts, uint32_t tiles, uint64_t element)
 {
-    return (void *)((uintptr_t)fl_data_host(data) + fl_data_offset(data, view));
+    uint32_t low = 0, high = tiles - 1;
+    while (low < high) {
+        uint32_t middle = high - (high - low) / 2;
+        if (starts[middle] <= element) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low;
+}
+
+uint32_t fl_data_row_of(const filch_data *data, uint64_t row)
+{
+    return data->row_starts != NULL ? find_start(data->row_starts, data->tiles_down, row)
+                                    : (uint32_t)(row / data->tile_rows);
+}
+
+uint32_t fl_data_col_of(const filch_data *data, uint64_t col)
+{
+    return data->col_starts != NULL ? find_start(data->col_starts, data->tiles_across, col)
+                                    : (uint32_t)(col / data->tile_cols);
+}
+
+/* Puts a view of a temporary into the memory of its tile. */
+static void put_in_tile(const filch_data *data, filch_view *view)
+{
+    uint32_t r = fl_data_row_of(data, view->row), c = fl_data_col_of(data, view->col);
+    uint64_t row = fl_data_row_start(data, r), col = fl_data_col_start(data, c);
+    view->ld = fl_data_row_start(data, r + 1) - row;
+    uint64_t at = ((view->col - col) * view->ld + view->row - row) * data->element;
+    char *host = fl_load_relaxed(&data->tile_hosts[fl_data_tile(data, r, c)]);
+    view->ptr = (void *)((uintptr_t)host + (size_t)at);
+}
+
+void fl_data_put_on_host(const filch_data *data, filch_view *view)
+{
+    if (FL_UNLIKELY(fl_data_is_temporary(data))) {
+        put_in_tile(data, view);
+        return;
+    }
+    size_t at = (size_t)((view->col * data->ld + view->row) * data->element);
+    view->ld = data->ld;
+    /* Computes by integers rather than pointers: the buffer may not exist yet. */
+    view->ptr = (void *)((uintptr_t)fl_data_host(data) + at);
 }
 
 filch_view fl_data_tile_view(const filch_data *data, uint32_t tile)
 {
     uint32_t r = tile % data->tiles_down, c = tile / data->tiles_down;
-    filch_view view = {.ld = data->ld,
-                       .row = fl_data_row_start(data, r),
+    filch_view view = {.row = fl_data_row_start(data, r),
                        .col = fl_data_col_start(data, c),
                        .element = data->element};
     view.rows = fl_data_row_start(data, r + 1) - view.row;
     view.cols = fl_data_col_start(data, c + 1) - view.col;
-    view.ptr = host_at(data, &view);
+    fl_data_put_on_host(data, &view);
     return view;
 }
 
 filch_view fl_data_rect_view(const filch_data *data, fl_rect rect)
 {
     fl_tiles tiles = fl_rect_tiles(data, rect);
-    filch_view view = {.ld = data->ld,
-                       .row = fl_data_row_start(data, tiles.row0),
+    filch_view view = {.row = fl_data_row_start(data, tiles.row0),
                        .col = fl_data_col_start(data, tiles.col0),
                        .element = data->element};
     view.rows = fl_data_row_start(data, tiles.row1) - view.row;
     view.cols = fl_data_col_start(data, tiles.col1) - view.col;
-    view.ptr = host_at(data, &view);
+    fl_data_put_on_host(data, &view);
     return view;
 }
 
 filch_view fl_data_range_view(const filch_data *data, uint64_t first, uint64_t last)
 {
-    filch_view view = {.ld = data->ld, .element = data->element};
+    filch_view view = {.element = data->element};
     if (data->cols == 1) {
         view.rows = last - first;
         view.cols = 1;
@@ -544,7 +605,7 @@ filch_view fl_data_range_view(const filch_data *data, uint64_t first, uint64_t l
         view.cols = last - first;
         view.col = first;
     }
-    view.ptr = host_at(data, &view);
+    fl_data_put_on_host(data, &view);
     return view;
 }
 
@@ -606,6 +667,12 @@ void fl_data_tiles_of(const filch_data *data, uint64_t first, uint64_t last, uin
 
 /* --- The buffer on the host --- */
 
+static size_t tile_bytes(const filch_data *data, uint32_t tile)
+{
+    filch_view view = fl_data_tile_view(data, tile);
+    return (size_t)(view.rows * view.cols * view.element);
+}
+
 filch_status fl_data_need_host(filch_data *data, filch_error *error)
 {
     const fl_memory *memory = &data->object.core->memory;
@@ -627,6 +694,50 @@ filch_status fl_data_need_host(filch_data *data, filch_error *error)
     return FILCH_OK;
 }
 
+filch_status fl_data_need_host_tile(filch_data *data, uint32_t tile, filch_error *error)
+{
+    if (!fl_data_is_temporary(data)) {
+        return fl_data_need_host(data, error);
+    }
+    if (fl_load_relaxed(&data->tile_hosts[tile]) != NULL) {
+        return FILCH_OK;
+    }
+    const fl_memory *memory = &data->object.core->memory;
+    size_t bytes = tile_bytes(data, tile);
+    char *made = fl_alloc_aligned(memory, bytes, HOST_ALIGN);
+    char *none = NULL;
+    if (made == NULL) {
+        return fl_error_fill(error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .label = data->label},
+                             "no memory for the %zu bytes of tile (%u, %u) of %s%s%s on the host",
+                             bytes, tile % data->tiles_down, tile / data->tiles_down,
+                             FL_NAME("", data->label, "the handle"));
+    }
+    /* Relaxed would do: the losing thread never shared its memory, and dependencies order readers.
+     */
+    if (!fl_cas_acq_rel(&data->tile_hosts[tile], &none, made)) {
+        fl_free_aligned(memory, made, bytes, HOST_ALIGN);
+    }
+    return FILCH_OK;
+}
+
+void fl_data_free_host_tile(filch_data *data, uint32_t tile)
+{
+    char *host = fl_load_relaxed(&data->tile_hosts[tile]);
+    if (host != NULL) {
+        fl_store_relaxed(&data->tile_hosts[tile], NULL);
+        fl_free_aligned(&data->object.core->memory, host, tile_bytes(data, tile), HOST_ALIGN);
+    }
+}
+
+static void free_tile_hosts(filch_data *data)
+{
+    for (uint32_t tile = 0; tile < fl_data_tile_count(data); ++tile) {
+        fl_data_free_host_tile(data, tile);
+    }
+    fl_free(&data->object.core->memory, (void *)data->tile_hosts, hosts_bytes(data));
+    data->tile_hosts = NULL;
+}
+
 void fl_data_free_parts(filch_data *data)
 {
     const fl_memory *memory = &data->object.core->memory;
@@ -641,6 +752,9 @@ void fl_data_free_parts(filch_data *data)
     fl_store_relaxed(&data->host, NULL);
     fl_csr_free(memory, data->csr);
     data->csr = NULL;
+    if (data->tile_hosts != NULL) {
+        free_tile_hosts(data); /* reads the cuts */
+    }
     fl_free(memory, data->row_starts, ((size_t)data->tiles_down + 1) * sizeof(uint64_t));
     fl_free(memory, data->col_starts, ((size_t)data->tiles_across + 1) * sizeof(uint64_t));
     fl_free(memory, data->holders, data->holders != NULL ? holders_bytes(data) : 0);

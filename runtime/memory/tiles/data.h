@@ -91,6 +91,10 @@ struct filch_data {
     /* Parent of a partition: the handle owning the buffer. The parent owns the contents as well;
      * a partition has contents only within graphs (graph/build/split.h). */
     struct filch_data *parent;
+    /* Temporary: the host's memory by tile; null where the tile has none. Tiles have contents and
+     * memory only within a job, from the first writer to the last user (graph/build/lifetime.h).
+     * Else null. Relaxed: dependencies, or the replicas' lock, order the writers of an entry. */
+    _Atomic(char *) *tile_hosts;
     uint32_t children; /* number of existing partitions; under core->lock */
     /* Number of the handle in traces (graph/job/job_trace.h), from 1; 0: not yet in a trace;
      * under core->lock. */
@@ -187,8 +191,15 @@ static inline void fl_data_note_written(struct filch_data *data, uint32_t tile)
     }
 }
 
-/* Returns FILCH_OK, or records FILCH_UNSUPPORTED for the call: the handle is a partition. */
-filch_status fl_data_refuse_part(const struct filch_data *data, const char *call);
+/* Tells whether tiles of the handle occupy memory only during their lifetimes. */
+static inline bool fl_data_is_temporary(const struct filch_data *data)
+{
+    return data->tile_hosts != NULL;
+}
+
+/* Returns FILCH_OK, or records FILCH_UNSUPPORTED for the call: the handle is a partition or a
+ * temporary, and has contents within graphs only. */
+filch_status fl_data_refuse_inner(const struct filch_data *data, const char *call);
 
 /* Returns FILCH_OK, or records FILCH_UNSUPPORTED for the call: the handle is a sparse matrix. */
 filch_status fl_data_refuse_csr(const struct filch_data *data, const char *call);
@@ -220,12 +231,11 @@ static inline uint64_t fl_data_col_start(const struct filch_data *data, uint32_t
     return start < data->cols ? start : data->cols;
 }
 
-/* Byte offset of the view's first element, and total bytes of the handle, for columns ld apart. */
-static inline size_t fl_data_offset(const struct filch_data *data, const filch_view *view)
-{
-    return (size_t)((view->col * data->ld + view->row) * data->element);
-}
+/* Rows, or columns, of tiles containing an element. */
+uint32_t fl_data_row_of(const struct filch_data *data, uint64_t row);
+uint32_t fl_data_col_of(const struct filch_data *data, uint64_t col);
 
+/* Total bytes of the handle, for columns ld apart. */
 static inline size_t fl_data_bytes(const struct filch_data *data)
 {
     return (size_t)(((data->cols - 1) * data->ld + data->rows) * data->element);
@@ -238,8 +248,21 @@ static inline char *fl_data_host(const struct filch_data *data)
     return fl_load_acquire(&data->host);
 }
 
-/* Makes the host buffer if missing. Thread-safe. FILCH_OUT_OF_MEMORY. */
+/* Makes the host buffer if missing. Not for a temporary. Thread-safe. FILCH_OUT_OF_MEMORY. */
 filch_status fl_data_need_host(struct filch_data *data, filch_error *error);
+/* Makes the host's memory for a tile if missing: the host buffer, or a temporary's memory for the
+ * tile. Thread-safe. FILCH_OUT_OF_MEMORY. */
+filch_status fl_data_need_host_tile(struct filch_data *data, uint32_t tile, filch_error *error);
+/* Frees a temporary's host memory for a tile, if any. Precondition: no user of the tile remains. */
+void fl_data_free_host_tile(struct filch_data *data, uint32_t tile);
+/* Sets the address and the leading dimension of a view to the host's memory. The address has no
+ * meaning without memory. A view of a temporary lies within a tile. */
+void fl_data_put_on_host(const struct filch_data *data, filch_view *view);
+/* Tells whether neighbouring tiles of a column lie one below the other in the host's memory. */
+static inline bool fl_data_has_columns(const struct filch_data *data)
+{
+    return data->tiles_down > 1 && !fl_data_is_temporary(data);
+}
 /* Tells whether chunks of batches are streamed individually between a device and the caller's
  * host buffer. A written chunk of a handle not streamed covers whole tiles. */
 static inline bool fl_data_is_streamed(const struct filch_data *data)

@@ -502,7 +502,7 @@ static filch_status save_tile(fl_places *places, fl_block *block, fl_replicas *r
         }
         /* The device may have failed meanwhile. */
         if (home == NULL || fl_device_is_lost(home, NULL)) {
-            status = fl_data_need_host(data, error);
+            status = fl_data_need_host_tile(data, tile, error);
             if (status == FILCH_OK) {
                 status = fl_tile_fill(places, data, replicas, tile, 0, NULL, traffic, error);
             }

@@ -441,7 +441,7 @@ static filch_status copy_part(const fl_fetch *fetch, const fl_operand *operand,
         return fl_tile_tell_lost(fetch->places, data, replicas, tile, fetch->error);
     }
     if (source != fetch->place && !fl_device_reaches(fetch->device, source)) {
-        status = fl_data_need_host(data, fetch->error);
+        status = fl_data_need_host_tile(data, tile, fetch->error);
         if (status == FILCH_OK) {
             status = fl_tile_fill(fetch->places, data, replicas, tile, 0, NULL, operand->traffic,
                                   fetch->error);
@@ -510,7 +510,7 @@ static void set_view(const fl_fetch *fetch, const fl_operand *operand, const fl_
     filch_view *view = operand->view;
     if (fetch->place == 0) {
         /* The host buffer may be new. */
-        view->ptr = fl_data_host(data) + fl_data_offset(data, view);
+        fl_data_put_on_host(data, view);
     } else if (operand->staging != NULL) {
         view->ptr = operand->staging->ptr;
         view->ld = view->rows;

@@ -174,6 +174,13 @@ filch_status fl_data_fetch_host(fl_places *places, struct filch_data *data, fl_t
  * a caller's buffer on a device, if the buffer must be current; blocks for the copies. */
 filch_status fl_data_host_wrote(fl_places *places, struct filch_data *data, fl_tiles tiles,
                                 filch_error *error);
+/* Ends the lifetime of a temporary's tile: the contents are lost, without a copy anywhere, and the
+ * tile's memory in every node is free once copies under way are past. Memory pinned by a fetch
+ * ahead of a task that has run elsewhere stays until fl_data_end_lifetimes. Precondition: no task
+ * uses the tile. Thread-safe. Blocks for copies from and to the host's memory. */
+void fl_tile_end_lifetime(fl_places *places, struct filch_data *data, uint32_t tile);
+/* Ends the lifetimes of all tiles. Precondition: as above. */
+void fl_data_end_lifetimes(fl_places *places, struct filch_data *data);
 /* Frees the handle's memory in every node. Precondition: no job uses the handle. */
 void fl_data_drop_replicas(fl_places *places, struct filch_data *data);
 

@@ -347,8 +347,9 @@ fl_spot fl_spot_of(const filch_data *data, const filch_view *view, const fl_bloc
                    uint32_t place)
 {
     if (place == 0) {
-        return (fl_spot){fl_data_host(data) + fl_data_offset(data, view),
-                         (size_t)(data->ld * data->element), 0, 0};
+        filch_view host = *view;
+        fl_data_put_on_host(data, &host);
+        return (fl_spot){host.ptr, (size_t)(host.ld * data->element), 0, 0};
     }
     return (fl_spot){fl_block_at(data, block, view), block->pitch, place, block->vacant};
 }
@@ -484,7 +485,7 @@ static filch_status move_over(fl_places *places, filch_data *data, fl_replicas *
     };
     filch_status status = begin_detour(places, data, from, &view, plan, &detour, error);
     if (status == FILCH_OK && plan->relay == 0) {
-        status = fl_data_need_host(data, error);
+        status = fl_data_need_host_tile(data, tile, error);
     }
     if (status == FILCH_OK) {
         fl_replica_clear(places, to, device, fl_copy_lane(device->place, plan->relay));
@@ -548,11 +549,10 @@ filch_status fl_tile_fill(fl_places *places, filch_data *data, fl_replicas *repl
                                       traffic, error);
 }
 
-/* Blocks until no copy reads the host's tile for other nodes. Such copies came along with a
- * neighbouring tile, without a task needing the tile. A failed device reads nothing after a
- * drain. */
-static void await_readers(const fl_places *places, const filch_data *data,
-                          const fl_replicas *replicas, uint32_t tile)
+/* Such copies came along with a neighbouring tile, or ahead of a task that ran elsewhere. A failed
+ * device reads nothing after a drain. */
+void fl_tile_await_readers(const fl_places *places, const filch_data *data,
+                           const fl_replicas *replicas, uint32_t tile)
 {
     for (uint32_t place = 1; place < replicas->places; ++place) {
         const fl_replica *replica = fl_replica_at(replicas, tile, place);
@@ -572,7 +572,7 @@ filch_status fl_tile_fetch(fl_places *places, filch_data *data, fl_replicas *rep
     bool wants_contents = (mode & FILCH_READ) != 0;
     uint32_t place = device != NULL ? device->place : 0;
     fl_replica *replica = fl_replica_at(replicas, tile, place);
-    filch_status status = place == 0 ? fl_data_need_host(data, error) : FILCH_OK;
+    filch_status status = place == 0 ? fl_data_need_host_tile(data, tile, error) : FILCH_OK;
     /* The host may hold further tiles while a job of the handle ends and a version begins. */
     bool is_known = fl_load_relaxed(&replica->version) == fl_data_version(data);
     if (status == FILCH_OK && wants_contents && !fl_replica_is_good(places, data, replica, place)) {
@@ -589,7 +589,7 @@ filch_status fl_tile_fetch(fl_places *places, filch_data *data, fl_replicas *rep
         status = fl_waits_add(waits, replica->block->vacant, error);
     }
     if (status == FILCH_OK && place == 0 && (mode & FILCH_WRITE) != 0) {
-        await_readers(places, data, replicas, tile);
+        fl_tile_await_readers(places, data, replicas, tile);
     }
     if (status == FILCH_OK && place == 0 && mode == FILCH_WRITE) {
         /* No eviction may write back a tile the host is about to write. */

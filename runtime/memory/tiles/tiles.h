@@ -148,6 +148,9 @@ filch_status fl_tile_fill(fl_places *places, struct filch_data *data, fl_replica
 filch_status fl_tile_fetch(fl_places *places, struct filch_data *data, fl_replicas *replicas,
                            uint32_t tile, fl_device *device, uint32_t mode, fl_traffic *traffic,
                            fl_waits *waits, filch_error *error);
+/* Blocks until no copy reads the host's tile for other nodes. Requires the lock. */
+void fl_tile_await_readers(const fl_places *places, const struct filch_data *data,
+                           const fl_replicas *replicas, uint32_t tile);
 /* Copies a part of a tile, described by the view, from the plan's source over the plan's relay
  * to a spot outside every tile. Adds the markers of arrival to waits. After a failed copy no
  * copy remains in flight. */

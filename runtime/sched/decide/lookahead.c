@@ -4,6 +4,7 @@
 #include "sched/decide/divisible.h"
 #include "sched/worker/device.h"
 #include "sched/worker/graph_part.h"
+#include "sched/worker/tuning.h"
 
 /* Tells whether tasks may follow the predecessor on the worker's device. is_alone: only if the
  * predecessor is over, or runs on the worker's device. */
@@ -27,13 +28,41 @@ static bool is_followable(const fl_worker *w, const fl_task *task, uint32_t run,
            other->device->backend->lane->is_marked(other->device, point);
 }
 
+/* Tells whether the task begins a lifetime of a temporary's tile, or overwrites the tile again. */
+static bool begins_lifetime(const fl_task *task)
+{
+    for (uint32_t i = 0; task->has_temporaries && i < task->access_count; ++i) {
+        if (task->accesses[i].mode == FILCH_WRITE &&
+            fl_data_is_temporary(fl_graph_data(task->graph, task->accesses[i].slot))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Tells whether the task would take memory too early for a temporary: the lifetimes before it end,
+ * and give memory back, only once the host has seen their users end. */
+static bool is_early(const fl_worker *w, const fl_task *task)
+{
+    uint32_t count = 0;
+    if (FL_LIKELY(!begins_lifetime(task))) {
+        return false;
+    }
+    for (uint32_t i = 0; i < w->pipeline.flight_count; ++i) {
+        const fl_item *item = &w->pipeline.flights[i].item;
+        count += item->state == FL_ITEM_LAUNCHED && item->task != NULL && !item->is_graph &&
+                 begins_lifetime(item->task);
+    }
+    return count >= FL_DEPTH_OF_LANE;
+}
+
 bool fl_lookahead_may_follow(const fl_worker *w, const fl_task *task, uint32_t run, bool is_shared)
 {
     const filch_graph *graph = task->graph;
     /* A task being divided has nothing in flight for followers, and does not follow predecessors.
      */
     if (fl_load_relaxed(&task->word) != (uint64_t)run << 32 || fl_task_is_patient(task) ||
-        (FL_UNLIKELY(task->has_items) && fl_divide_is_due(w, task)) ||
+        (FL_UNLIKELY(task->has_items) && fl_divide_is_due(w, task)) || is_early(w, task) ||
         !fl_worker_can_run(w, task) ||
         (w->sched->policy == FILCH_POLICY_STATIC && task->home != 0 &&
          task->home != w->index + 1)) {

@@ -26,36 +26,62 @@ static bool reserve_scratch(fl_worker *w, size_t bytes)
     return true;
 }
 
-/* Sets worker->stall.error to the reason why the item cannot be called. No function of the caller
- * failed, so the job reports no caller's code. */
-static void refuse(fl_worker *w, fl_item *item, const filch_call *call)
+/* Makes the memory of temporaries that the task uses. */
+static bool reserve_temporaries(fl_worker *w, const fl_task *task)
 {
-    const char *device = w->device->info.name;
-    w->stall.error = (filch_error)FILCH_ERROR_INIT;
-    if (item->task != NULL) {
-        fl_error_fill(&w->stall.error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .device = device},
-                      "no memory for %zu bytes of scratch on %s", fl_task_scratch(item->task),
-                      device);
-    } else {
-        filch_error why = FILCH_ERROR_INIT;
-        /* An inconsistent callback, asked again, may report no error. */
-        filch_status status = fl_batch_check(item->job->batch, call->lo, call->hi, &why);
-        fl_error_fill(&w->stall.error, (fl_fault){.status = FILCH_ALIAS, .device = device}, "%s",
-                      status != FILCH_OK ? why.text : "a mapping answers differently each time");
+    filch_status status = FILCH_OK;
+    for (uint32_t i = 0; i < task->access_count && status == FILCH_OK; ++i) {
+        fl_task_access access = task->accesses[i];
+        filch_data *data =
+            access.mode != FILCH_SCRATCH ? fl_graph_data(task->graph, access.slot) : NULL;
+        if (data != NULL && fl_data_is_temporary(data)) {
+            status = fl_data_need_host_tile(data, access.tile, &w->stall.error);
+        }
     }
+    return status == FILCH_OK;
+}
+
+/* Has the item retire with the reason in worker->stall.error why it cannot be called. No function
+ * of the caller failed, so the job reports no caller's code. */
+static void refuse(const fl_worker *w, fl_item *item)
+{
     item->code = (int)w->stall.error.status;
     item->is_refused = true;
     item->timed = false;
 }
 
+/* Sets worker->stall.error: a batch's mapping is wrong. */
+static void tell_mapping(fl_worker *w, const filch_job *job, const filch_call *call)
+{
+    filch_error why = FILCH_ERROR_INIT;
+    /* An inconsistent callback, asked again, may report no error. */
+    filch_status status = fl_batch_check(job->batch, call->lo, call->hi, &why);
+    fl_error_fill(&w->stall.error,
+                  (fl_fault){.status = FILCH_ALIAS, .device = w->device->info.name}, "%s",
+                  status != FILCH_OK ? why.text : "a mapping answers differently each time");
+}
+
+/* Makes the memory that a task's function needs. False: *w->stall.error tells why not. */
+static bool reserve(fl_worker *w, const fl_task *task)
+{
+    const char *device = w->device->info.name;
+    size_t scratch = fl_task_scratch(task);
+    if (scratch != 0 && !reserve_scratch(w, scratch)) {
+        fl_error_fill(&w->stall.error, (fl_fault){.status = FILCH_OUT_OF_MEMORY, .device = device},
+                      "no memory for %zu bytes of scratch on %s", scratch, device);
+        return false;
+    }
+    return !task->has_temporaries || reserve_temporaries(w, task);
+}
+
+/* Fills the call. False: *w->stall.error tells why the item cannot be called. */
 static bool fill_call(fl_worker *w, fl_item *item, filch_call *call)
 {
     fl_task *task = item->task;
     if (task != NULL) {
         call->args = task->args;
         if (task->access_count != 0) {
-            size_t scratch = fl_task_scratch(task);
-            if (scratch != 0 && !reserve_scratch(w, scratch)) {
+            if (FL_UNLIKELY(!reserve(w, task))) {
                 return false;
             }
             fl_task_views(task, w->call.views, w->call.scratch);
@@ -72,6 +98,7 @@ static bool fill_call(fl_worker *w, fl_item *item, filch_call *call)
     call->args = fl_batch_args(batch);
     call->view_count = fl_batch_view_count(batch);
     if (!fl_batch_views(batch, call->lo, call->hi, w->call.views)) {
+        tell_mapping(w, item->job, call);
         return false;
     }
     if (FL_UNLIKELY(item->run != NULL)) {
@@ -95,7 +122,7 @@ void fl_worker_run(fl_worker *w)
                        .user = codelet->user,
                        .state = fl_host_states_at(codelet->states, w->index)};
     if (FL_UNLIKELY(!fill_call(w, item, &call))) {
-        refuse(w, item, &call);
+        refuse(w, item);
         return;
     }
     if (!item->timed) {

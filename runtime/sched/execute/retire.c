@@ -26,10 +26,16 @@
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
+static void end_lifetime(fl_worker *w, fl_task *gate);
+
 /* --- Releasing --- */
 
 static void make_ready(fl_worker *w, fl_task *task)
 {
+    if (FL_UNLIKELY(task->is_gate) && fl_task_ends_lifetime(task)) {
+        end_lifetime(w, task);
+        return;
+    }
     /* Relaxed: a worker with a stale value leaves the task in a deque. */
     if (FL_UNLIKELY(fl_sched_attends(w->sched, FL_ATTEND_CAREFUL)) && fl_give_ready(w, task)) {
         return;
@@ -308,6 +314,11 @@ static void retire_task(fl_worker *w, fl_item *item)
         if (fl_task_has_partials(task) && fl_reduce_retire(w, item)) {
             return;
         }
+        if (fl_task_ends_lifetime(task)) {
+            fl_tile_end_lifetime(fl_worker_places(w),
+                                 fl_graph_data(task->graph, task->accesses[0].slot),
+                                 task->accesses[0].tile);
+        }
     }
     note(w, item);
     if (w->sched->keeps_holders && task->access_count != 0 && !item->skip) {
@@ -325,6 +336,14 @@ static void retire_task(fl_worker *w, fl_item *item)
         }
     }
     end_task(w, task, is_plain, failed);
+}
+
+/* Ends a ready gate at once: no device has to be found, and the next item may need the memory. */
+static __attribute__((noinline)) void end_lifetime(fl_worker *w, fl_task *gate)
+{
+    fl_item item = {.job = gate->graph->job, .task = gate, .skip = fl_ready_own(gate)};
+    fl_item_pass(&item);
+    retire_task(w, &item);
 }
 
 /* --- Pending tasks --- */

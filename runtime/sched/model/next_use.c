@@ -20,10 +20,12 @@ typedef struct fl_forecast {
     _Atomic uint64_t *cursor;
 } fl_forecast;
 
-/* Returns the tiles of an access; none for scratch memory. */
+/* Returns the tiles of an access; none for scratch memory, and none for the end of a lifetime. */
 static fl_rect tiles_of(const fl_task *task, uint32_t i)
 {
-    return task->accesses[i].mode != FILCH_SCRATCH ? fl_task_tiles(task, i) : (fl_rect){.rows = 0};
+    uint32_t mode = task->accesses[i].mode;
+    return mode != FILCH_SCRATCH && mode != FL_MODE_ENDS ? fl_task_tiles(task, i)
+                                                         : (fl_rect){.rows = 0};
 }
 
 /* Counts the uses of every tile by the graph's tasks, except scratch accesses. Tile t counts in
