@@ -72,6 +72,7 @@ module filch
     procedure :: run => graph_run
     procedure :: submit => graph_submit
     procedure :: repeat => graph_repeat
+    procedure :: discard => graph_discard
     procedure :: write_dot => graph_write_dot
     procedure :: wait_below => graph_wait_below
     procedure :: close => graph_close
@@ -324,7 +325,8 @@ contains
   ! --- Data ---
 
   ! Makes a handle: x%create(runtime, filch_array(a), tile_rows=100). The array is not copied; it is
-  ! a target, and lives as long as the handle. flags: FILCH_DATA_MANAGED and so on.
+  ! a target, and lives as long as the handle. flags: FILCH_DATA_MANAGED and so on. A handle without
+  ! an array, as with FILCH_DATA_TEMPORARY, is of filch_memory(c_null_ptr, element, rows, cols).
   subroutine data_create(this, runtime, memory, tile_rows, tile_cols, flags, label, device, error)
     class(filch_data_t), intent(inout) :: this
     type(filch_runtime_t), intent(in) :: runtime
@@ -759,6 +761,14 @@ contains
     limit = -1
     if (present(seconds)) limit = seconds
     call settle(filch_graph_wait_below(this%handle, count, limit), this%runtime, error)
+  end subroutine
+
+  ! Discards the contents of a temporary (FILCH_DATA_TEMPORARY) behind the tasks so far.
+  subroutine graph_discard(this, data, error)
+    class(filch_graph_t), intent(in) :: this
+    type(filch_data_t), intent(in) :: data
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_graph_discard(this%handle, data%handle), this%runtime, error)
   end subroutine
 
   ! No more tasks follow in an open graph.

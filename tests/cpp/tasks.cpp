@@ -218,6 +218,50 @@ void test_modes(filch::runtime &runtime)
     });
 }
 
+void test_temporaries(filch::runtime &runtime)
+{
+    std::vector<double> sums(3, 0);
+    filch::data total = runtime.data(sums);
+    filch::data steps = runtime.data(filch::buffer::temporary<double>(12).tiles(3).label("steps"));
+    filch::graph g = runtime.graph();
+    for (int round = 1; round <= 2; ++round) {
+        g.add(
+            "begin", [round](filch::view<double> x) { x[0] = x[1] = x[2] = round; },
+            filch::write(steps.tile(0)));
+        for (std::uint32_t k = 1; k < 4; ++k) {
+            g.add(
+                "step",
+                [](filch::view<const double> x, filch::view<double> y) {
+                    for (std::uint64_t i = 0; i < 3; ++i)
+                        y[i] = 2 * x[i];
+                },
+                filch::read(steps.tile(k - 1)), filch::write(steps.tile(k)));
+        }
+        g.add(
+            "end",
+            [](filch::view<const double> x, filch::view<double> y) {
+                for (std::uint64_t i = 0; i < 3; ++i)
+                    y[i] += x[i];
+            },
+            filch::read(steps.tile(3)), filch::readwrite(total.tile(0)));
+        g.discard(steps);
+        const auto reads = [&] {
+            g.add(
+                "late", [](filch::view<const double>) {}, filch::read(steps.tile(3)));
+        };
+        CHECK(contains(thrown_by(FILCH_WRONG_STATE, reads).what(), "'steps', a temporary"));
+    }
+    g.run();
+    g.run();
+    CHECK(sums == std::vector<double>(3, 48));
+    thrown_by(FILCH_UNSUPPORTED, [&] { (void)steps.acquire(FILCH_READ); });
+    thrown_by(FILCH_WRONG_STATE, [&] { g.discard(steps); });
+    thrown_by(FILCH_INVALID_ARGUMENT, [&] {
+        filch::graph h = runtime.graph();
+        h.discard(total);
+    });
+}
+
 void test_options(filch::runtime &runtime)
 {
     std::vector<double> values(1000, 1);
@@ -387,6 +431,7 @@ int main()
     test_ranges(runtime);
     test_kernels(runtime);
     test_modes(runtime);
+    test_temporaries(runtime);
     test_options(runtime);
     test_many(runtime);
     test_open(runtime);

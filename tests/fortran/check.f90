@@ -144,6 +144,7 @@ program check
   call test_matrices()
   call test_refusals()
   call test_groups()
+  call test_temporaries()
   call test_items()
   call test_failures()
   call test_jobs()
@@ -360,6 +361,40 @@ contains
     call data%destroy(error)
     call require(error%status == FILCH_BUSY, 'the graph has the data')
     call graph%destroy()
+    call data%destroy()
+  end subroutine
+
+  subroutine test_temporaries()
+    real(dp), target :: x(10)
+    type(filch_codelet_t) :: begins, more, sum
+    type(filch_data_t) :: data, steps
+    type(filch_graph_t) :: graph
+    integer :: k
+    x = 1
+    call begins%create(runtime, 'zero', zero)
+    call more%create(runtime, 'one_more', one_more)
+    call sum%create(runtime, 'add', add)
+    call data%create(runtime, filch_array(x))
+    call steps%create(runtime, filch_memory(c_null_ptr, 8_c_size_t, 20), tile_rows=10, &
+                      flags=int(FILCH_DATA_TEMPORARY), label='steps')
+    call graph%create(runtime)
+    call graph%add(more, [filch_rw(steps, 2)], error=error)
+    call expect(error, FILCH_WRONG_STATE, 'a temporary')
+    do k = 1, 2
+      call graph%add(begins, [filch_w(steps, 2)])
+      call graph%add(more, [filch_rw(steps, 2)])
+      call graph%add(sum, [filch_rw(data, 1), filch_r(steps, 2)])
+      call graph%discard(steps)
+    end do
+    call graph%run()
+    call graph%run()
+    call require(all(x == 5), 'temporaries')
+    call graph%discard(data, error)
+    call expect(error, FILCH_INVALID_ARGUMENT, 'is not a temporary')
+    call steps%acquire(FILCH_READ, error)
+    call expect(error, FILCH_UNSUPPORTED, 'a temporary')
+    call graph%destroy()
+    call steps%destroy()
     call data%destroy()
   end subroutine
 

@@ -13,6 +13,45 @@ import check
 import filch
 
 
+class Temporaries(check.Case):
+    def test_chain(self):
+        x = np.zeros((3, 2))
+        data = self.runtime.data(x)
+        steps = self.runtime.temporary((12, 2), (3, 2), label="steps")
+        self.assertIsNone(steps.array)
+        self.assertEqual((len(steps), steps.tiles, steps.shape), (4, (4, 1), (12, 2)))
+        graph = self.runtime.graph()
+        for start in 1, 2:
+            graph.add(lambda t, start: t.fill(start), filch.write(steps[0]), start, name="begin")
+            for k in range(3):
+                graph.add(lambda s, t: np.multiply(s, 2, out=t), filch.read(steps[k]),
+                          filch.write(steps[k + 1]), name="double")
+            graph.add(lambda s, t: np.add(s, t, out=t), filch.read(steps[3]),
+                      filch.readwrite(data), name="add")
+            graph.discard(steps)
+            with self.refuses("WRONG_STATE"):
+                graph.add(lambda t: None, filch.read(steps[3]), name="late")
+        for run in 1, 2:
+            graph.run()
+            np.testing.assert_array_equal(x, np.full((3, 2), 24 * run))
+
+    def test_refused(self):
+        data = self.runtime.temporary(6, 2, dtype="i4", ordered=True)
+        graph = self.runtime.graph()
+        with self.refuses("UNSUPPORTED"):
+            graph.add(lambda x: None, filch.write(data))       # a block of tiles
+        with self.refuses("UNSUPPORTED"):
+            data.acquire().__enter__()
+        with self.refuses("INVALID_ARGUMENT"):
+            graph.discard(self.runtime.data(np.zeros(2)))
+        with self.assertRaises(TypeError):
+            graph.discard(np.zeros(2))
+        for shape, dtype, error in (((), "f8", ValueError), ((2, 0), "f8", ValueError),
+                                    ((1, 2, 3), "f8", ValueError), (3, object, TypeError)):
+            with self.assertRaises(error):
+                self.runtime.temporary(shape, dtype=dtype)
+
+
 class Layouts(check.Case):
     def number(self, matrix, tile):
         """Gives each tile its number; returns the numbers as expected."""

@@ -50,6 +50,18 @@ def _host_array(array):
     return array, is_transposed(array.shape, array.strides, array.itemsize)
 
 
+class Contents:
+    """What a temporary has in the place of an array."""
+
+    def __init__(self, shape, dtype):
+        shape = shape if numpy.iterable(shape) else (shape,)
+        self.shape, self.dtype = tuple(operator.index(n) for n in shape), numpy.dtype(dtype)
+        if self.dtype.hasobject or self.dtype.itemsize == 0:
+            raise TypeError(f"a temporary of {self.dtype}: no data for a task")
+        if len(self.shape) not in (1, 2) or min(self.shape) < 1:
+            raise ValueError(f"a temporary of shape {self.shape}")
+
+
 class DataState(State):
     """The handle, the array behind it, and the tiling, in NumPy's axes."""
 
@@ -65,6 +77,12 @@ class DataState(State):
             self.dtype, self.ndim = self.array.dtype, source.ndim
             self.address = self.array.__array_interface__["data"][0]
             self.is_writable = self.array.flags.writeable
+        elif isinstance(source, Contents):
+            self.array = self.address = None
+            self.is_transposed, self.is_writable = False, True
+            self.dtype, self.ndim = source.dtype, len(source.shape)
+            shape = source.shape + (1,) * (2 - self.ndim)
+            strides = (self.dtype.itemsize, shape[0] * self.dtype.itemsize)
         else:
             array = DeviceArray(source)
             self.source, self.array = array, None
@@ -103,14 +121,15 @@ class DataState(State):
 
 
 class Data:
-    """A handle of an array, made by Runtime.data(). x[i], x[i, j], x[i0:i1, j] are its tiles.
+    """A handle made by Runtime.data() or temporary(). x[i], x[i, j], x[i0:i1, j] are its tiles.
 
-    The handle ends with its last user: graphs, batches and jobs keep it, and the array.
+    array is None for a temporary. The handle ends with its last user: graphs, batches and jobs keep
+    it, and the array.
     """
 
     def __init__(self, state, source):
         self._state = state
-        self.array = source
+        self.array = None if isinstance(source, Contents) else source
         self.shape, self.dtype = source.shape, state.dtype
 
     @property

@@ -229,6 +229,13 @@ class Graph:
         self._state.runtime.raise_for(status)
         return True
 
+    def discard(self, temporary):
+        """Discards the contents of data made by Runtime.temporary(), behind the tasks so far."""
+        if not isinstance(temporary, Data):
+            raise TypeError(f"data is discarded, not a {type(temporary).__name__}")
+        handle = temporary[:].data.handle
+        self._state.check(lib.filch_graph_discard, self._state.handle, handle)
+
     def write_dot(self, path):
         """Writes a closed graph to a file in the language of Graphviz."""
         self._state.check(lib.filch_graph_write_dot, self._state.handle, os.fsencode(path))

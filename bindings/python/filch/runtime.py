@@ -11,7 +11,7 @@ import weakref
 from . import c, call
 from .batch import Batch
 from .csr import Csr, CsrState
-from .data import Data, DataState
+from .data import Contents, Data, DataState
 from .error import Error, refused
 from .graph import Graph
 from .kernel import Kernel, builtin_dtypes, cuda_desc, kernel_desc
@@ -275,6 +275,18 @@ class Runtime:
         """
         self.sweep()
         return Csr(CsrState(self, matrix, tile, blocks, pin, label))
+
+    def temporary(self, shape, tile=None, *, dtype="f8", ordered=False, label=None):
+        """Makes a handle of intermediate results of graphs, without an array.
+
+        A tile has contents and memory from the task that overwrites it, write(), to the last task
+        that uses it before Graph.discard() or the end of the graph: FILCH_DATA_TEMPORARY. shape,
+        dtype: of the data; tile, ordered: as in data().
+        """
+        self.sweep()
+        source = Contents(shape, dtype)
+        flags = c.FILCH_DATA_TEMPORARY | (ordered and c.FILCH_DATA_ORDERED)
+        return Data(DataState(self, source, tile, flags, label, None), source)
 
     def graph(self, *, label=None):
         """Makes a graph that is built first, and then run as often as wanted."""

@@ -79,6 +79,21 @@ class buffer
     }
 
     /**
+     * Describes a temporary (FILCH_DATA_TEMPORARY): intermediate results of a graph, which have
+     * memory from the first writer of a tile to the last user.
+     *
+     * @param rows rows, or elements of a vector.
+     * @param cols columns.
+     * @return the description.
+     */
+    template <class T> static buffer temporary(std::uint64_t rows, std::uint64_t cols = 1)
+    {
+        buffer made(static_cast<T *>(nullptr), rows, cols);
+        made.desc_.flags |= FILCH_DATA_TEMPORARY;
+        return made;
+    }
+
+    /**
      * Cuts the handle into equal tiles; the last tiles may be smaller.
      *
      * @param rows rows a tile; 0 means all.

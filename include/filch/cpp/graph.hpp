@@ -276,6 +276,18 @@ class [[nodiscard]] graph
     }
 
     /**
+     * Discards the contents of a temporary behind the tasks so far, filch_graph_discard().
+     *
+     * @param temporary the handle, made of buffer::temporary().
+     * @throw error as filch_graph_discard().
+     */
+    void discard(const data &temporary) const
+    {
+        const char *call = "filch_graph_discard";
+        check(filch_graph_discard(live(call), temporary.handle()), call);
+    }
+
+    /**
      * Ends the building of a closed graph before its first run does, filch_graph_seal().
      *
      * @throw error as filch_graph_seal().
