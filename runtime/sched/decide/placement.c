@@ -4,9 +4,25 @@
 #include "sched/decide/slow.h"
 #include "sched/model/cost.h"
 #include "sched/model/explore.h"
+#include "sched/model/missing.h"
 #include "sched/worker/device.h"
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
+
+bool fl_placement_is_dear(const fl_worker *w, const fl_task *task)
+{
+    const fl_worker *home = task->home != 0 ? &w->sched->workers[task->home - 1] : w;
+    if (!w->sched->mails || !fl_worker_computes(w) || !fl_worker_computes(home) ||
+        home->device->place == w->device->place || fl_worker_is_unavailable(home) ||
+        fl_slow_is_on(home) || !fl_worker_can_run(home, task)) {
+        return false;
+    }
+    double own = fl_cost_of_task(w, task); /* 0: not known yet */
+    if (own > 0 && own <= FL_SHORT_NS) {
+        return false;
+    }
+    return fl_missing_haul(w, task).in_ns > fl_missing_haul(home, task).in_ns + own;
+}
 
 /* Decides about a ready task whose home is a different device. */
 static fl_placement for_home(const fl_worker *w, const fl_task *task)
@@ -20,7 +36,8 @@ static fl_placement for_home(const fl_worker *w, const fl_task *task)
         /* As good as the home, or better: theft balances the load. */
         return (fl_placement){.kind = FL_PLACEMENT_HERE};
     }
-    return (fl_placement){.kind = FL_PLACEMENT_HINT, .receiver = home};
+    return (fl_placement){fl_placement_is_dear(w, task) ? FL_PLACEMENT_GIVE : FL_PLACEMENT_HINT,
+                          home};
 }
 
 bool fl_worker_is_outdone(const fl_worker *w, const fl_worker *other, const fl_task *task)

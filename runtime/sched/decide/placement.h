@@ -18,6 +18,9 @@ typedef struct fl_placement {
     fl_worker *receiver;
 } fl_placement;
 
+/* Tells whether a task belongs to its home, another device: the copies that the worker's device
+ * needs beyond those of the home take longer than the task. */
+bool fl_placement_is_dear(const fl_worker *worker, const fl_task *task);
 fl_placement fl_placement_of(const fl_worker *worker, const fl_task *task);
 /* Whether by prediction the task is better left to `other`, a device that computes by itself. */
 bool fl_worker_is_outdone(const fl_worker *worker, const fl_worker *other, const fl_task *task);

@@ -16,6 +16,7 @@
 #include "sched/execute/ahead.h"
 
 #include "sched/decide/lookahead.h"
+#include "sched/decide/placement.h"
 #include "sched/decide/slow.h"
 #include "sched/execute/shared_queue.h"
 
@@ -80,7 +81,8 @@ static bool claim_ahead(fl_worker *w, fl_task *task, uint32_t run)
     /* Relaxed: an old value leads to the rules without the shared ready queue. */
     bool is_shared = fl_load_relaxed(&fl_part_of_graph(task->graph)->is_shared) != 0;
     if (!fl_lookahead_may_follow(w, task, run, is_shared) ||
-        (is_shared && !fl_shared_queue_bid_ahead(w, task)) || fl_slow_holds_up(w, task)) {
+        (is_shared && !fl_shared_queue_bid_ahead(w, task)) || fl_slow_holds_up(w, task) ||
+        fl_placement_is_dear(w, task)) {
         return false;
     }
     /* Acquire-release: as in fl_task_claim. */

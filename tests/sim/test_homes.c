@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Iterations over blocks on two simulated GPUs: every block is updated, and a sum over all blocks
+ * releases the next updates, which one GPU sees first. Each block stays where it is, as its copy
+ * takes longer than its update, and the other GPU takes part. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "sim.h"
+
+enum { BLOCKS = 8, STEPS = 20 };
+
+#define BLOCK ((size_t)64 << 20)
+/* 64 MiB take 30 us, and 450 us from GPU to GPU. */
+#define MACHINE                                                                                   \
+    "{\"link\": {\"bandwidth\": 50e9, \"latency_us\": 8},"                                        \
+    " \"devices\": [{\"name\": \"gpu\", \"speed\": 2.2e12, \"overhead_us\": 3, \"memory\": 80e9," \
+    " \"lanes\": 2, \"count\": 2}],"                                                              \
+    " \"peers\": [{\"from\": \"gpu\", \"to\": \"gpu\", \"bandwidth\": 150e9, \"latency_us\": 3}]}"
+
+static sim_outcome outcome; /* too large for a stack */
+static sim_world world;
+
+static int must_not_run(const filch_call *call)
+{
+    (void)call;
+    fail_msg("a device with a memory of its own computes nothing");
+    return 1;
+}
+
+static double bytes_of_block(const filch_call *call)
+{
+    (void)call;
+    return (double)BLOCK;
+}
+
+static double bytes_of_sum(const filch_call *call)
+{
+    (void)call;
+    return 1;
+}
+
+/* Nothing of the buffer is touched. */
+static filch_data *make_data(size_t bytes, size_t tile, void **buffer)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *data = NULL;
+    *buffer = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_ptr_not_equal(*buffer, MAP_FAILED);
+    desc.ptr = *buffer;
+    desc.element = 1;
+    desc.rows = bytes;
+    desc.tile_rows = tile;
+    desc.flags = FILCH_DATA_MANAGED;
+    sim_ok(filch_data_create(world.runtime, &desc, &data));
+    return data;
+}
+
+static void add(filch_graph *graph, filch_codelet *codelet, const filch_access *accesses,
+                uint32_t count)
+{
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = codelet;
+    desc.accesses = accesses;
+    desc.access_count = count;
+    sim_ok(filch_graph_add(graph, &desc, NULL));
+}
+
+static filch_graph *make_iterations(filch_data *blocks, filch_data *parts, filch_data *sum)
+{
+    filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
+    filch_graph *graph = NULL;
+    filch_codelet *update = sim_codelet(&world, must_not_run, bytes_of_block, NULL);
+    filch_codelet *add_up = sim_codelet(&world, must_not_run, bytes_of_sum, NULL);
+    sim_ok(filch_graph_create(world.runtime, &desc, &graph));
+    for (uint32_t step = 0; step < STEPS; ++step) {
+        filch_access all[BLOCKS + 1] = {{.data = sum, .mode = FILCH_WRITE}};
+        for (uint32_t b = 0; b < BLOCKS; ++b) {
+            const filch_access accesses[] = {
+                {.data = sum, .mode = FILCH_READ},
+                {.data = blocks, .row = b, .mode = FILCH_READWRITE},
+                {.data = parts, .row = b, .mode = FILCH_WRITE},
+            };
+            add(graph, update, accesses, 3);
+            all[b + 1] = (filch_access){.data = parts, .row = b, .mode = FILCH_READ};
+        }
+        add(graph, add_up, all, BLOCKS + 1);
+    }
+    return graph;
+}
+
+static void test_blocks_stay(void **state)
+{
+    void *buffers[3];
+    (void)state;
+    sim_open_machine(&world, MACHINE, BENCH_POLICY_STEAL);
+    filch_data *blocks = make_data(BLOCKS * BLOCK, BLOCK, &buffers[0]);
+    filch_data *parts = make_data((size_t)BLOCKS * 64, 64, &buffers[1]);
+    filch_data *sum = make_data(64, 64, &buffers[2]);
+    filch_graph *graph = make_iterations(blocks, parts, sum);
+    for (int run = 0; run < 3; ++run) {
+        filch_job *job = NULL;
+        sim_ok(filch_graph_submit(graph, NULL, &job));
+        sim_finish(job, &outcome);
+        assert_int_equal(outcome.status, FILCH_OK);
+        uint64_t tasks = outcome.devices[0].tiles + outcome.devices[1].tiles;
+        uint64_t moved = outcome.devices[0].bytes_peer + outcome.devices[1].bytes_peer;
+        print_message("run %d: %llu and %llu tasks, %.1f blocks moved\n", run,
+                      (unsigned long long)outcome.devices[0].tiles,
+                      (unsigned long long)outcome.devices[1].tiles, (double)moved / (double)BLOCK);
+        assert_int_equal(tasks, STEPS * (BLOCKS + 1));
+        for (int d = 0; d < 2; ++d)
+            assert_true(outcome.devices[d].tiles >= tasks / 3);
+        assert_true(moved < 2 * BLOCK);
+    }
+    sim_ok(filch_graph_destroy(graph));
+    sim_ok(filch_data_destroy(blocks));
+    sim_ok(filch_data_destroy(parts));
+    sim_ok(filch_data_destroy(sum));
+    sim_close(&world);
+    (void)munmap(buffers[0], BLOCKS * BLOCK);
+    (void)munmap(buffers[1], (size_t)BLOCKS * 64);
+    (void)munmap(buffers[2], 64);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks_stay)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
