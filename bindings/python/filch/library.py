@@ -8,13 +8,26 @@ from . import c
 NAME = "libfilch_system.so.0"
 
 
+def find():
+    """Returns the path that LIBFILCH names, else that of the library installed together with the
+    package, else the name for the system's loader."""
+    path = os.environ.get("LIBFILCH")
+    if path:
+        return path
+    try:
+        from .installed import FOLDER
+    except ImportError:
+        return NAME
+    return os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), FOLDER, NAME))
+
+
 def load():
-    """Loads the library that LIBFILCH names, else the one that the system's loader finds.
+    """Loads the library.
 
     libfilch_system.so uses the process's malloc: jemalloc in libfilch.so cannot always be loaded
     late.
     """
-    path = os.environ.get("LIBFILCH") or NAME
+    path = find()
     try:
         # Global: compiled tasks call filch_csr_view() and other functions of the one library.
         library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
