@@ -142,8 +142,8 @@ FILCH_API filch_status filch_csr_at(const filch_data *matrix, uint32_t at, filch
  * With a null @p matrix the call reads the description at the start of the block, and the block
  * must be in the host's memory: in host functions, and for filch_data_view(). Functions that may
  * not touch the block (enqueue, shape, work and cost functions) name the matrix; the arrays are
- * then where the view is, for an enqueue function on the GPU. They may make this call, unlike
- * others of filch.
+ * then where the view is, for an enqueue function on the GPU, and null where the view's pointer is.
+ * They may make this call, unlike others of filch.
  *
  * @param matrix the handle, which must live; or null.
  * @param view   the view of an access to one row block.

@@ -272,8 +272,8 @@ typedef struct fl_queue_ops {
     uint64_t (*began)(const fl_device *device);
     /* Returns the own share of the time of the timed work item last reported by poll, ns: at every
      * instant, the lanes at work share the device equally. Summed over timed items, the shares give
-     * the device's busy time, however items overlapped. 0: not known, as beside items without a
-     * time. NULL: items never overlap, or poll reports the own share. */
+     * the device's busy time, however items overlapped. 0: not known, where an item without a time
+     * is in flight beside it. NULL: items never overlap, or poll reports the own share. */
     uint64_t (*own)(const fl_device *device);
 } fl_queue_ops;
 

@@ -127,6 +127,10 @@ void test_pointers(filch::runtime &runtime)
     CHECK(A.view(held, 0).pointers[0] == 1 && A.view(held, 1).pointers[0] == 1);
     CHECK(A.view(held, 0).values[1] == 3 && A.view(held, 1).values[0] == 3);
     thrown_by(FILCH_INVALID_ARGUMENT, [&] { A.view<double>(held, 0); });
+    std::vector<unsigned char> bytes(7);
+    filch::data other = runtime.data(filch::buffer(bytes));
+    filch::hold foreign = other.acquire(FILCH_READ);
+    thrown_by(FILCH_INVALID_ARGUMENT, [&] { A.view(foreign, 0); });
 }
 
 void test_refusals(filch::runtime &runtime)

@@ -195,6 +195,20 @@ class Csr(check.Case):
         self.run_one(found.append, filch.readwrite(a[0]))
         self.assertEqual((len(a), found[0].shape, len(found[0].data)), (1, (0, 4), 0))
 
+    def test_byte_order(self):
+        dense = random_dense(9, 9)
+        good = matrix_of(dense)
+        swapped = types.SimpleNamespace(**{**vars(good), "indptr": good.indptr.astype(">i4"),
+                                           "indices": good.indices.astype(">i4")})
+        a, b = self.runtime.csr(good, 3), self.runtime.csr(swapped, 3)
+        for at in range(len(a)):
+            for name in ("rows", "nnz", "column_lo", "column_hi"):
+                self.assertEqual(getattr(a.info(at), name), getattr(b.info(at), name))
+        found = []
+        self.run_one(found.append, filch.read(b[1]))
+        np.testing.assert_array_equal(found[0].indices,
+                                      good.indices[good.indptr[3]:good.indptr[6]])
+
     def test_refusals(self):
         dense = random_dense(9, 9)
         good = matrix_of(dense)
@@ -210,7 +224,7 @@ class Csr(check.Case):
             with self.assertRaises(TypeError):
                 self.runtime.csr(types.SimpleNamespace(**{**vars(good), name: value}))
         for name, value in (("indptr", good.indptr[1:]), ("data", good.data[1:]), ("shape", (9,)),
-                            ("shape", (8, 9))):
+                            ("shape", (8, 9)), ("shape", (9, -1))):
             with self.assertRaises(ValueError):
                 self.runtime.csr(types.SimpleNamespace(**{**vars(good), name: value}))
         for cut in ({"tile": 0}, {"tile": []}, {"tile": [3, 0]}, {"blocks": 0}, {"blocks": -1},

@@ -14,11 +14,11 @@ from .view import SIZE, View
 
 def _integers(matrix, name):
     """An array of integers of 4 or 8 bytes."""
-    array = numpy.ascontiguousarray(getattr(matrix, name))
+    array = numpy.require(getattr(matrix, name), requirements="CA")
     if array.ndim != 1 or array.dtype.kind not in "iu" or array.itemsize not in (4, 8):
         raise TypeError(f"{name} is an array of {array.dtype} with {array.ndim} axes, not of "
                         "integers of 4 or 8 bytes with one")
-    return array
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _memory(address, dtype, count):
@@ -52,11 +52,11 @@ class CsrState(State):
             raise TypeError(f"a sparse matrix of format {matrix.format}; tocsr() makes one in "
                             "compressed rows")
         indptr, indices = _integers(matrix, "indptr"), _integers(matrix, "indices")
-        values = numpy.ascontiguousarray(matrix.data)
+        values = numpy.require(matrix.data, requirements="CA")
         if values.dtype.hasobject or values.dtype.itemsize == 0:
             raise TypeError(f"values of {values.dtype} are no data for a task")
         self.shape, self.nnz = tuple(map(operator.index, matrix.shape)), len(indices)
-        if len(self.shape) != 2 or len(indptr) != self.shape[0] + 1 or values.shape != (self.nnz,):
+        if len(self.shape) != 2 or min(self.shape) < 0 or len(indptr) != self.shape[0] + 1 or values.shape != (self.nnz,):
             raise ValueError(f"a matrix of shape {self.shape} with {len(indptr)} pointers, "
                              f"{self.nnz} indices and values of shape {values.shape}")
         self.dtype, self.dtypes = values.dtype, (indptr.dtype, indices.dtype)

@@ -284,7 +284,7 @@ template <class V, class C, class P> class csr
      * @param of the hold of *this.
      * @param at number of the block.
      * @return the view, valid until the release.
-     * @throw error as hold::view().
+     * @throw error as hold::view() and filch_csr_view(): the hold is another handle's.
      */
     template <class T = const V> csr_view<T, C, P> view(const hold &of, std::uint32_t at) const
     {
@@ -298,6 +298,10 @@ template <class V, class C, class P> class csr
                                  found.row,
                                  found.col,
                                  1};
+        filch_csr_block block = FILCH_CSR_BLOCK_INIT;
+        const char *call = "filch_csr_view";
+        filch_runtime *runtime = data_.live(call);
+        detail::check(runtime, filch_csr_view(data_.handle(), &from, &block), call);
         return detail::typed_csr<csr_view<T, C, P>>(from);
     }
 

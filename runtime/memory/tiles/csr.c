@@ -419,6 +419,9 @@ static void describe(const fl_csr_head *head, filch_csr_block *block)
 static void describe_at(const fl_csr_head *head, char *at, filch_csr_block *block)
 {
     describe(head, block);
+    if (at == NULL) {
+        return;
+    }
     block->pointers = at + head->pointers;
     block->columns = at + head->columns;
     block->values = head->values != 0 ? at + head->values : NULL;

@@ -281,8 +281,11 @@ static bool is_beside_sample(fl_worker *w, const fl_in_flight *flight, bool is_s
         offload->beside = 2 * w->device->lanes;
         return false;
     }
-    offload->beside -= offload->beside != 0;
-    return offload->beside != 0;
+    if (offload->beside == 0) {
+        return false;
+    }
+    --offload->beside;
+    return true;
 }
 
 /* Tells whether the launch may be held back. Not allowed are three kinds: an item awaited by an

@@ -17,7 +17,7 @@ double fl_explore_mean(fl_worker *w, const fl_item *item, double mean, double ns
 {
     fl_explore *trial = &w->theft.explore;
     trial->at = item->start + item->ns;
-    trial->is_suspected = trial->is_on && FL_FASTER * (double)item->ns < mean;
+    trial->is_suspected = trial->is_on && FL_FASTER * (double)item->fair < mean;
     if (trial->is_suspected && FL_FASTER * ns < mean) {
         trial->is_suspected = false;
         trial->after = 0; /* the slow estimate was wrong */

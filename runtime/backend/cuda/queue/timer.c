@@ -174,8 +174,11 @@ static void settle(const fl_cuda_api *api, fl_cuda_lanes *lanes, fl_cuda_lane *l
                    double busy)
 {
     uint32_t newest = lanes->newest;
-    CUevent event =
-        newest != FL_CUDA_NO_TIMER ? lanes->timers[newest].stop : first_start(api, lanes, timer);
+    /* After an idle time, the start: times are floats, and exact over short times only. */
+    CUevent event = first_start(api, lanes, timer);
+    if (newest != FL_CUDA_NO_TIMER && !(ns_between(api, lanes->timers[newest].stop, event) > 0)) {
+        event = lanes->timers[newest].stop;
+    }
     double since = ns_between(api, event, lanes->timers[timer].stop);
     /* An item that ended before the newest one had its time counted then, and little too much. */
     bool is_newest = since >= 0;
