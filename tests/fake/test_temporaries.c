@@ -339,6 +339,39 @@ static void run_cancelled(fl_random *random)
     assert_ok(filch_graph_destroy(graph));
 }
 
+static void run_mixed(fl_random *random)
+{
+    static step steps[2][TASKS];
+    filch_graph *graphs[2];
+    for (int g = 0; g < 2; g++) {
+        alive a = nothing();
+        graphs[g] = graph_of(runtime);
+        for (int i = 0; i < TASKS; i++) {
+            do {
+                alive before = a;
+                steps[g][i] = draw(random, &a);
+                if (g == 1 && steps[g][i].what != DISCARD && steps[g][i].to == TEMPORARIES)
+                    a = before;
+            } while (g == 1 && steps[g][i].what != DISCARD && steps[g][i].to == TEMPORARIES);
+            add_step(graphs[g], &steps[g][i]);
+        }
+    }
+    for (int round = 0; round < 4 * RUNS; round++) {
+        filch_job *a = submit(graphs[0]), *b = submit(graphs[1]);
+        (void)filch_job_wait(a, fl_random_unit(random) * 4e-4);
+        assert_ok(filch_job_cancel(b));
+        for (int i = 0; i < TASKS; i++)
+            play(&steps[0][i]);
+        finish(a, FILCH_OK);
+        filch_status status = filch_job_wait(b, SOON);
+        assert_true(status == FILCH_OK || status == FILCH_CANCELLED);
+        assert_ok(filch_job_release(b));
+        check_end();
+    }
+    assert_ok(filch_graph_destroy(graphs[0]));
+    assert_ok(filch_graph_destroy(graphs[1]));
+}
+
 static void random_graphs_give_what_one_after_the_other_gives(void **state)
 {
     static const struct {
@@ -367,6 +400,7 @@ static void random_graphs_give_what_one_after_the_other_gives(void **state)
             make_handles(&random);
             run_closed(&random);
             run_open(&random);
+            run_mixed(&random);
             run_cancelled(&random);
             stop();
         }

@@ -314,7 +314,8 @@ static void retire_task(fl_worker *w, fl_item *item)
         if (fl_task_has_partials(task) && fl_reduce_retire(w, item)) {
             return;
         }
-        if (fl_task_ends_lifetime(task)) {
+        if (fl_task_ends_lifetime(task) &&
+            fl_load_acquire(&task->graph->seen_slots)[task->accesses[0].slot]->use.queued) {
             fl_tile_end_lifetime(fl_worker_places(w),
                                  fl_graph_data(task->graph, task->accesses[0].slot),
                                  task->accesses[0].tile);
