@@ -363,7 +363,8 @@ FILCH_API filch_status filch_graph_read_only(filch_graph *graph, filch_data *dat
  * @return FILCH_OK; FILCH_INVALID_ARGUMENT (@p data is no temporary); FILCH_WRONG_RUNTIME;
  *         FILCH_WRONG_STATE (a closed graph sealed or submitted already; an open graph not yet
  *         submitted, closed or cancelled); FILCH_OUT_OF_MEMORY (some tiles may be discarded; the
- *         caller may try again); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         caller may try again; also where the graph has all the tasks that it can have, as the end
+ *         of a tile's contents counts as one); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread; tasks added before the call, as seen by the graph, have the contents.
  * Blocking: a short lock, for a time that grows with the tiles. Since 0.1.

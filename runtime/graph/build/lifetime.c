@@ -32,7 +32,8 @@ filch_status fl_lifetimes_check(const filch_graph *graph, const filch_task_desc 
             !is_alive(graph, data, fl_data_tile(data, access->row, access->col))) {
             return fl_graph_refuse(graph, desc, FILCH_WRONG_STATE,
                                    "access %u: tile (%u, %u) of %s%s%s, a temporary, is read, but "
-                                   "no task of the graph has written it before",
+                                   "no task of the graph has written it before, or since its "
+                                   "contents were discarded",
                                    i, access->row, access->col,
                                    FL_NAME("", data->label, "the handle"));
         }

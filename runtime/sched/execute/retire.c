@@ -301,6 +301,17 @@ static inline void count_work(fl_worker *w, const fl_task *task)
     fl_store_relaxed(&w->now.share->work, fl_double_bits(work));
 }
 
+/* Tells whether the job of a gate has the handle that the gate names. A job cancelled in the queue
+ * of a handle has not: its tasks are skipped while another job uses the handle. The use leaves the
+ * queue before such a job starts, and otherwise after the job's last task. */
+static bool has_handle(const fl_task *task)
+{
+    /* Acquire: as fl_graph_data. */
+    const fl_queued_access *use =
+        &fl_load_acquire(&task->graph->seen_slots)[task->accesses[0].slot]->use;
+    return use->queued || (use->upgrade != NULL && use->upgrade->queued);
+}
+
 static void retire_task(fl_worker *w, fl_item *item)
 {
     fl_task *task = item->task;
@@ -314,8 +325,7 @@ static void retire_task(fl_worker *w, fl_item *item)
         if (fl_task_has_partials(task) && fl_reduce_retire(w, item)) {
             return;
         }
-        if (fl_task_ends_lifetime(task) &&
-            fl_load_acquire(&task->graph->seen_slots)[task->accesses[0].slot]->use.queued) {
+        if (fl_task_ends_lifetime(task) && has_handle(task)) {
             fl_tile_end_lifetime(fl_worker_places(w),
                                  fl_graph_data(task->graph, task->accesses[0].slot),
                                  task->accesses[0].tile);
