@@ -78,6 +78,7 @@ static void end(filch_runtime *runtime, filch_job *job, int count)
     assert_ok(filch_job_release(job));
     assert_ok(filch_job_release(awaited));
     assert_int_equal(done, count);
+    assert_ok(filch_runtime_drain(runtime, PATIENCE)); /* the job before may still be ending */
     assert_ok(filch_runtime_destroy(runtime));
 }
 

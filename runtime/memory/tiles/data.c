@@ -699,7 +699,9 @@ filch_status fl_data_need_host_tile(filch_data *data, uint32_t tile, filch_error
     if (!fl_data_is_temporary(data)) {
         return fl_data_need_host(data, error);
     }
-    if (fl_load_relaxed(&data->tile_hosts[tile]) != NULL) {
+    /* Acquire: the memory may have been made for another piece of the same divisible task, and pieces
+     * are not ordered by dependencies. */
+    if (fl_load_acquire(&data->tile_hosts[tile]) != NULL) {
         return FILCH_OK;
     }
     const fl_memory *memory = &data->object.core->memory;
@@ -712,8 +714,8 @@ filch_status fl_data_need_host_tile(filch_data *data, uint32_t tile, filch_error
                              bytes, tile % data->tiles_down, tile / data->tiles_down,
                              FL_NAME("", data->label, "the handle"));
     }
-    /* Relaxed would do: the losing thread never shared its memory, and dependencies order readers.
-     */
+    /* Acquire-release: other pieces see the memory as allocated, by this or by the other thread; the
+     * losing thread never shared its memory. */
     if (!fl_cas_acq_rel(&data->tile_hosts[tile], &none, made)) {
         fl_free_aligned(memory, made, bytes, HOST_ALIGN);
     }
