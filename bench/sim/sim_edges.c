@@ -37,7 +37,7 @@ static size_t touches_of(const bench_sim_graph *graph, touch *touches)
         for (size_t k = graph->use_begin[i]; k < graph->use_begin[i + 1]; k++) {
             const bench_sim_use *use = &graph->uses[k];
             /* Of blocks none: there may be gates between their readers and other tasks. */
-            if (use->mode != FILCH_SCRATCH && use->rows == 1 && use->cols == 1)
+            if (use->mode != FILCH_SCRATCH && use->rows == 1 && use->cols == 1 && !use->has_halo)
                 touches[count++] = (touch){use->handle, use->tile, (uint32_t)i, use->mode};
         }
     qsort(touches, count, sizeof *touches, by_tile);

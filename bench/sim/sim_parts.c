@@ -271,6 +271,25 @@ static filch_status successors_read(bench_sim_graph *graph, const json_t *lists,
 
 /* The mode of an access to a block has this added, and the block's tile rows and columns follow. */
 #define BLOCK_MODE 16
+/* The mode of a block with a halo has this added, too, and four more numbers follow. */
+#define HALO_MODE 32
+
+/* The rows before and after, and the columns before and after, from position at on. */
+static filch_status halo_read(const json_t *list, size_t at, bench_sim_use *use, const place *p)
+{
+    uint64_t *const to[] = {&use->halo.rows_before, &use->halo.rows_after, &use->halo.cols_before,
+                            &use->halo.cols_after};
+    use->has_halo = true;
+    if (use->mode != FILCH_READ)
+        return wrong(p, "a task uses a halo that it does not only read");
+    for (size_t k = 0; k < 4; k++) {
+        json_int_t number = json_integer_value(json_array_get(list, at + k));
+        if (number < 0)
+            return wrong(p, "a halo has a negative size");
+        *to[k] = (uint64_t)number;
+    }
+    return FILCH_OK;
+}
 
 /* The rows and columns of an access to a block, behind its mode. */
 static filch_status block_read(const bench_sim_record *record, const json_t *list, size_t at,
@@ -286,23 +305,24 @@ static filch_status block_read(const bench_sim_record *record, const json_t *lis
         return wrong(p, "a task uses a block that is not there");
     use->rows = (uint32_t)rows;
     use->cols = (uint32_t)cols;
-    return FILCH_OK;
+    return use->has_halo ? halo_read(list, at + 2, use, p) : FILCH_OK;
 }
 
-/* Handle, tile and mode of the access whose numbers begin at *at, and a block's rows and columns.
- */
+/* Handle, tile and mode of the access whose numbers begin at *at, a block's rows and columns, and
+ * its halo. */
 static filch_status use_read(const bench_sim_record *record, const json_t *list, size_t *at,
                              bench_sim_use *use, const place *p)
 {
     json_int_t handle = json_integer_value(json_array_get(list, *at));
     json_int_t tile = json_integer_value(json_array_get(list, *at + 1));
     json_int_t mode = json_integer_value(json_array_get(list, *at + 2));
-    bool is_block = mode >= BLOCK_MODE;
+    bool has_halo = mode >= BLOCK_MODE + HALO_MODE;
+    bool is_block = has_halo || (mode >= BLOCK_MODE && mode < HALO_MODE);
     size_t begin = *at;
-    mode -= is_block ? BLOCK_MODE : 0;
-    *at += is_block ? 5 : 3;
+    mode -= (is_block ? BLOCK_MODE : 0) + (has_halo ? HALO_MODE : 0);
+    *at += has_halo ? 9 : is_block ? 5 : 3;
     if (*at > json_array_size(list))
-        return wrong(p, "an access is not of three numbers, nor of a block's five");
+        return wrong(p, "an access is not of three numbers, a block's five or a halo's nine");
     bool is_scratch = mode == FILCH_SCRATCH;
     if (!is_mode(mode, false))
         return wrong(p, "a task uses a handle in a mode that does not exist");
@@ -314,7 +334,8 @@ static filch_status use_read(const bench_sim_record *record, const json_t *list,
                            .tile = (uint32_t)tile,
                            .rows = 1,
                            .cols = 1,
-                           .mode = (filch_access_mode)mode};
+                           .mode = (filch_access_mode)mode,
+                           .has_halo = has_halo};
     return is_block ? block_read(record, list, begin + 3, use, p) : FILCH_OK;
 }
 

@@ -270,7 +270,8 @@ static uint32_t uses_of(const replay *r, const bench_sim_graph *graph, size_t ta
                                                .col = use->tile / down,
                                                .mode = use->mode,
                                                .rows = use->rows,
-                                               .cols = use->cols};
+                                               .cols = use->cols,
+                                               .halo = use->has_halo ? &use->halo : NULL};
         }
     }
     return count;

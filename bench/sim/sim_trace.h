@@ -34,12 +34,14 @@ typedef struct bench_sim_handle {
     bool is_resident; /* most of it was in devices' memory when it was first used */
 } bench_sim_handle;
 
-/* What a task uses: a tile of a handle or a block from that tile on, or (FILCH_SCRATCH) so many 64
- * bytes. */
+/* What a task uses: a tile of a handle or a block from that tile on, each perhaps with a halo, or
+ * (FILCH_SCRATCH) so many 64 bytes. */
 typedef struct bench_sim_use {
     uint32_t handle, tile;
     uint32_t rows, cols; /* tiles of the block; 1 and 1: one tile */
     filch_access_mode mode;
+    bool has_halo;
+    filch_halo halo;
 } bench_sim_use;
 
 /* Who waits for whom in a graph, beyond what follows from what they use: successors of task i are

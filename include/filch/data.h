@@ -410,6 +410,18 @@ FILCH_API filch_status filch_data_tiles(const filch_data *data, filch_tiling *ti
 #define FILCH_TO_END UINT32_MAX
 
 /**
+ * Elements around a tile, or around a block of tiles, that a task reads with it: a halo.
+ *
+ * The halo is cut to the handle: at the edge of the handle there is less, or nothing.
+ */
+typedef struct filch_halo {
+    uint64_t rows_before; /**< Rows above the tile. */
+    uint64_t rows_after;  /**< Rows below. */
+    uint64_t cols_before; /**< Columns to the left. */
+    uint64_t cols_after;  /**< Columns to the right. */
+} filch_halo;
+
+/**
  * Access of a task to a tile, or to a block of tiles of one handle.
  *
  * A block is a rectangle of tiles: @p rows tile rows from @p row on, and @p cols tile columns from
@@ -417,6 +429,11 @@ FILCH_API filch_status filch_data_tiles(const filch_data *data, filch_tiling *ti
  * sees the block as one view, as though the block were a single tile: on every device the view has
  * one pointer and one leading dimension. Dependencies are still those of the single tiles.
  * docs/concepts.md, "Blocks of tiles", tells what a block costs.
+ *
+ * A task that reads a tile or a block may read a halo around it. The view then begins with the
+ * halo: filch_view.row and filch_view.col tell where, and filch_view.rows and filch_view.cols count
+ * the halo. The task depends on the writers of every tile that the halo touches. A GPU gets the
+ * part of those tiles that is within the halo, not the whole tiles. docs/concepts.md, "Halos".
  */
 typedef struct filch_access {
     filch_data *data;       /**< The handle; null for FILCH_SCRATCH. */
@@ -430,6 +447,8 @@ typedef struct filch_access {
                                  0 for FILCH_SCRATCH. */
     uint32_t cols;          /**< Tile columns of the block; 0 means 1; FILCH_TO_END: all from col
                                  on. 0 for FILCH_SCRATCH. */
+    const filch_halo *halo; /**< Halo to be read with the tile or block; copied. Null: none. Only
+                                 for FILCH_READ. */
 } filch_access;
 
 /**
@@ -441,9 +460,9 @@ typedef struct filch_access {
  *     const filch_access tiles[] = {FILCH_R(A, i, k), FILCH_RW(A, i, j)};
  *     task.accesses = tiles;
  */
-#define FILCH_ACCESS(data, row, col, mode)                           \
-    {                                                                \
-        (data), (uint32_t)(row), (uint32_t)(col), (mode), 0, 0, 0, 0 \
+#define FILCH_ACCESS(data, row, col, mode)                              \
+    {                                                                   \
+        (data), (uint32_t)(row), (uint32_t)(col), (mode), 0, 0, 0, 0, 0 \
     }
 /** ::FILCH_ACCESS that reads. */
 #define FILCH_R(data, row, col) FILCH_ACCESS(data, row, col, FILCH_READ)
@@ -454,9 +473,16 @@ typedef struct filch_access {
 
 /** Initializer of a ::filch_access to a block of rows x cols tiles, beginning at tile (row, col).
  */
-#define FILCH_BLOCK(data, row, col, rows, cols, mode)                                              \
-    {                                                                                              \
-        (data), (uint32_t)(row), (uint32_t)(col), (mode), 0, 0, (uint32_t)(rows), (uint32_t)(cols) \
+#define FILCH_BLOCK(data, row, col, rows, cols, mode)                             \
+    {                                                                             \
+        (data), (uint32_t)(row), (uint32_t)(col), (mode), 0, 0, (uint32_t)(rows), \
+            (uint32_t)(cols), 0                                                   \
+    }
+/** Initializer of a ::filch_access that reads tile (row, col) with a halo, a pointer to a
+ *  ::filch_halo. */
+#define FILCH_R_HALO(data, row, col, halo)                                       \
+    {                                                                            \
+        (data), (uint32_t)(row), (uint32_t)(col), FILCH_READ, 0, 0, 0, 0, (halo) \
     }
 /** Initializer of a ::filch_access to all tiles of a handle. */
 #define FILCH_WHOLE(data, mode) FILCH_BLOCK(data, 0, 0, FILCH_TO_END, FILCH_TO_END, mode)

@@ -178,7 +178,7 @@ static void add_sum(filch_graph *graph, filch_access a, filch_access b, uint32_t
 /* Tiles that lie apart on the device move together once; the next reader finds them so. */
 static void whole_handles_stay_together(void **state)
 {
-    const filch_access all = {NULL, 0, 0, FILCH_READ, 0, 0, ACROSS, ACROSS};
+    const filch_access all = {.mode = FILCH_READ, .rows = ACROSS, .cols = ACROSS};
     (void)state;
     start("cuda:0", NULL);
     uint64_t wanted[2] = {0, 0}, copies[3];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random graphs over shared handles, by tile and by block, managed or not, on GPUs and host cores,
- * against the tasks in the order of submission, one by one: the same bytes after each round, in
- * padding too. Graphs are submitted again, several at once, or are open ones. In some rounds tasks
- * fail, or jobs are cancelled: then every task is accounted for, and the rounds that follow are as
- * ever. */
+/* Random graphs over shared handles, by tile, by block and with halos, managed or not, on GPUs and
+ * host cores, against the tasks in the order of submission, one by one: the same bytes after each
+ * round, in padding too. Graphs are submitted again, several at once, or are open ones. In some
+ * rounds tasks fail, or jobs are cancelled: then every task is accounted for, and the rounds that
+ * follow are as ever. */
 #include "steps.h"
 
 #include <stdio.h>
@@ -22,6 +22,7 @@ typedef struct buffer {
 typedef struct task {
     uint32_t reads;
     filch_access accesses[STEP_MOST_READS + 1]; /* the last one is written */
+    filch_halo halos[STEP_MOST_READS + 1];      /* of 0: none */
     uint32_t handles[STEP_MOST_READS + 1];
     step_args args;
 } task;
@@ -88,13 +89,43 @@ static void choose_tiles(gpu_world *world, const buffer *buffers, uint32_t count
     }
     t->handles[at] = handle;
     t->accesses[at] = access;
+    if (mode == FILCH_READ && gpu_chance(world, 30))
+        t->halos[at] = (filch_halo){gpu_between(world, 0, 20), gpu_between(world, 0, 20),
+                                    gpu_between(world, 0, 12), gpu_between(world, 0, 12)};
 }
 
-static bool have_common_tile(const task *t, uint32_t a, uint32_t b)
+/* What an access uses, as the buffer's owner sees it. */
+static filch_view view_of(const buffer *b, const filch_access *access, const filch_halo *halo)
 {
-    const filch_access *x = &t->accesses[a], *y = &t->accesses[b];
-    return t->handles[a] == t->handles[b] && x->row < y->row + y->rows &&
-           y->row < x->row + x->rows && x->col < y->col + y->cols && y->col < x->col + x->cols;
+    uint64_t row = access->row * b->tile_rows, col = access->col * b->tile_cols;
+    uint64_t row_end = row + access->rows * b->tile_rows + halo->rows_after;
+    uint64_t col_end = col + access->cols * b->tile_cols + halo->cols_after;
+    if (row + access->rows * b->tile_rows > b->rows || row_end > b->rows)
+        row_end = b->rows;
+    if (col + access->cols * b->tile_cols > b->cols || col_end > b->cols)
+        col_end = b->cols;
+    row -= halo->rows_before < row ? halo->rows_before : row;
+    col -= halo->cols_before < col ? halo->cols_before : col;
+    return (filch_view){.ptr = b->shadow + row + col * b->ld,
+                        .rows = row_end - row,
+                        .cols = col_end - col,
+                        .ld = b->ld,
+                        .row = row,
+                        .col = col};
+}
+
+static bool meet(uint64_t a, uint64_t a_count, uint64_t b, uint64_t b_count, uint64_t tile)
+{
+    return a / tile <= (b + b_count - 1) / tile && b / tile <= (a + a_count - 1) / tile;
+}
+
+static bool have_common_tile(const buffer *buffers, const task *t, uint32_t a, uint32_t b)
+{
+    const buffer *of = &buffers[t->handles[a]];
+    const filch_view x = view_of(of, &t->accesses[a], &t->halos[a]);
+    const filch_view y = view_of(of, &t->accesses[b], &t->halos[b]);
+    return t->handles[a] == t->handles[b] && meet(x.row, x.rows, y.row, y.rows, of->tile_rows) &&
+           meet(x.col, x.cols, y.col, y.cols, of->tile_cols);
 }
 
 /* A task writes tiles that it does not read otherwise. */
@@ -110,22 +141,31 @@ static void make_task(gpu_world *world, const buffer *buffers, uint32_t count, t
                  t->args.keeps ? FILCH_READWRITE : FILCH_WRITE);
     for (uint32_t r = 0; r < wanted; r++) {
         choose_tiles(world, buffers, count, &draft, r, FILCH_READ);
-        if (have_common_tile(&draft, r, STEP_MOST_READS))
+        if (have_common_tile(buffers, &draft, r, STEP_MOST_READS))
             continue;
         t->handles[t->reads] = draft.handles[r];
+        t->halos[t->reads] = draft.halos[r];
         t->accesses[t->reads++] = draft.accesses[r];
     }
     t->handles[t->reads] = draft.handles[STEP_MOST_READS];
+    t->halos[t->reads] = (filch_halo){0};
     t->accesses[t->reads] = draft.accesses[STEP_MOST_READS];
 }
 
 /* False: the graph's job is cancelled already. */
 static bool add(const plan *p, const task *t)
 {
+    static const filch_halo none;
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    filch_access accesses[STEP_MOST_READS + 1];
+    for (uint32_t a = 0; a <= t->reads; a++) {
+        accesses[a] = t->accesses[a];
+        if (memcmp(&t->halos[a], &none, sizeof none) != 0)
+            accesses[a].halo = &t->halos[a];
+    }
     desc.codelet = step_codelets[t->reads];
     desc.args = &t->args;
-    desc.accesses = t->accesses;
+    desc.accesses = accesses;
     desc.access_count = t->reads + 1;
     filch_status status = filch_graph_add(p->graph, &desc, NULL);
     if (step_fails_now && p->is_open && status == FILCH_WRONG_STATE)
@@ -177,20 +217,8 @@ static void run_on_shadow(const buffer *buffers, const plan *p)
     for (uint32_t k = 0; k < p->count; k++) {
         const task *t = &p->tasks[k];
         filch_view views[STEP_MOST_READS + 1];
-        for (uint32_t a = 0; a <= t->reads; a++) {
-            const buffer *b = &buffers[t->handles[a]];
-            const filch_access *access = &t->accesses[a];
-            uint64_t row = access->row * b->tile_rows, col = access->col * b->tile_cols;
-            uint64_t rows = b->rows - row, cols = b->cols - col;
-            uint64_t most_rows = access->rows * b->tile_rows,
-                     most_cols = access->cols * b->tile_cols;
-            views[a] = (filch_view){.ptr = b->shadow + row + col * b->ld,
-                                    .rows = rows < most_rows ? rows : most_rows,
-                                    .cols = cols < most_cols ? cols : most_cols,
-                                    .ld = b->ld,
-                                    .row = row,
-                                    .col = col};
-        }
+        for (uint32_t a = 0; a <= t->reads; a++)
+            views[a] = view_of(&buffers[t->handles[a]], &t->accesses[a], &t->halos[a]);
         step_do(views, t->reads, &t->args);
     }
 }

@@ -37,6 +37,8 @@ typedef struct plan_access {
     uint32_t handle, row, col, rows, cols; /* rows x cols tiles */
     filch_access_mode mode;
     uint64_t bytes; /* scratch */
+    filch_halo halo;
+    bool has_halo;
 } plan_access;
 
 typedef struct plan_task {
@@ -83,14 +85,40 @@ typedef struct block {
     uint64_t rows, cols, ld;
 } block;
 
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* First element of an access along an axis, and the one past the last. */
+typedef struct range {
+    uint64_t first, end;
+} range;
+
+static range rows_of(const buffer *b, const plan_access *access)
+{
+    uint64_t end = least((access->row + access->rows) * b->tile_rows, b->rows);
+    return (range){less(access->row * b->tile_rows, access->halo.rows_before),
+                   end + least(b->rows - end, access->halo.rows_after)};
+}
+
+static range cols_of(const buffer *b, const plan_access *access)
+{
+    uint64_t end = least((access->col + access->cols) * b->tile_cols, b->cols);
+    return (range){less(access->col * b->tile_cols, access->halo.cols_before),
+                   end + least(b->cols - end, access->halo.cols_after)};
+}
+
 static block block_of(const buffer *b, const plan_access *access, uint64_t *base)
 {
-    uint64_t row = access->row * b->tile_rows, col = access->col * b->tile_cols;
-    block made = {base + col * b->ld + row, b->rows - row, b->cols - col, b->ld};
-    uint64_t rows = access->rows * b->tile_rows, cols = access->cols * b->tile_cols;
-    made.rows = made.rows < rows ? made.rows : rows;
-    made.cols = made.cols < cols ? made.cols : cols;
-    return made;
+    range rows = rows_of(b, access), cols = cols_of(b, access);
+    return (block){base + cols.first * b->ld + rows.first, rows.end - rows.first,
+                   cols.end - cols.first, b->ld};
 }
 
 static uint64_t fold(const block *b, uint64_t value)
@@ -184,7 +212,7 @@ static void check_view(const plan_task *task, uint32_t i, const filch_view *view
     bool is_partial = access->mode == FILCH_REDUCE;
     if ((view->ptr == wanted.at) == is_partial || view->rows != wanted.rows ||
         view->cols != wanted.cols || view->ld != (is_partial ? wanted.rows : wanted.ld) ||
-        view->row != access->row * b->tile_rows || view->col != access->col * b->tile_cols ||
+        view->row != rows_of(b, access).first || view->col != cols_of(b, access).first ||
         view->element != sizeof(uint64_t)) {
         property_fail("task %u: view %u is not the tile that was asked for", task->number, i);
         *found = wanted;
@@ -323,12 +351,33 @@ static void make_buffer(trial *t, buffer *b, fl_random *random)
     property_ok(filch_data_reduction(b->data, t->zero, t->add));
 }
 
-/* Whether the two have a tile in common. */
-static bool is_same_tile(const plan_access *a, const plan_access *b)
+/* Whether two ranges have a tile in common. */
+static bool meet(range a, range b, uint64_t tile)
 {
+    return a.first / tile <= (b.end - 1) / tile && b.first / tile <= (a.end - 1) / tile;
+}
+
+/* Whether the two have a tile in common. */
+static bool is_same_tile(const trial *t, const plan_access *a, const plan_access *b)
+{
+    const buffer *of = &t->buffers[a->handle];
     return a->mode != FILCH_SCRATCH && b->mode != FILCH_SCRATCH && a->handle == b->handle &&
-           a->row < b->row + b->rows && b->row < a->row + a->rows && a->col < b->col + b->cols &&
-           b->col < a->col + a->cols;
+           meet(rows_of(of, a), rows_of(of, b), of->tile_rows) &&
+           meet(cols_of(of, a), cols_of(of, b), of->tile_cols);
+}
+
+static uint64_t make_width(fl_random *random)
+{
+    return property_chance(random, 5) ? UINT64_MAX : fl_random_below(random, 4);
+}
+
+static void make_halo(plan_access *made, fl_random *random)
+{
+    made->has_halo = made->mode == FILCH_READ && property_chance(random, 30);
+    if (made->has_halo) {
+        made->halo = (filch_halo){make_width(random), make_width(random), make_width(random),
+                                  make_width(random)};
+    }
 }
 
 /* Makes some accesses blocks of several tiles, mostly large ones: only readers of these share
@@ -363,8 +412,9 @@ static void add_access(plan_task *task, fl_random *random)
     made->col = fl_random_below(random, t->buffers[made->handle].across);
     made->bytes = made->mode == FILCH_SCRATCH ? 1 + fl_random_below(random, 300) : 0;
     make_block(&t->buffers[made->handle], made, random);
+    make_halo(made, random);
     for (uint32_t i = 0; i < task->access_count; ++i) {
-        if (is_same_tile(made, &task->accesses[i])) {
+        if (is_same_tile(t, made, &task->accesses[i])) {
             return; /* one tile twice with a write is refused */
         }
     }
@@ -375,7 +425,7 @@ static bool conflict(const plan_task *a, const plan_task *b)
 {
     for (uint32_t i = 0; i < a->access_count; ++i) {
         for (uint32_t k = 0; k < b->access_count; ++k) {
-            if (is_same_tile(&a->accesses[i], &b->accesses[k]) &&
+            if (is_same_tile(a->plan->trial, &a->accesses[i], &b->accesses[k]) &&
                 ((a->accesses[i].mode | b->accesses[k].mode) & FILCH_WRITE) != 0 &&
                 !(adds(&a->accesses[i]) && a->accesses[i].mode == b->accesses[k].mode)) {
                 return true; /* of two groups: whoever is between them waits, and is waited for */
@@ -430,6 +480,7 @@ static filch_status submit_task(plan *p, plan_task *task, fl_random *random)
         const plan_access *from = &task->accesses[i];
         accesses[i] = (filch_access){.row = from->row, .col = from->col, .mode = from->mode};
         accesses[i].bytes = from->bytes;
+        accesses[i].halo = from->has_halo ? &from->halo : NULL;
         if (from->mode != FILCH_SCRATCH) {
             const buffer *b = &p->trial->buffers[from->handle];
             bool to_end = property_chance(random, 50);
@@ -567,7 +618,7 @@ static void find_lost(plan *p)
                 for (int64_t j = i; j >= 0 && j < p->count && in_group; j += step) {
                     for (uint32_t m = 0; m < p->tasks[j].access_count; ++m) {
                         plan_access *other = &p->tasks[j].accesses[m];
-                        if (is_same_tile(access, other)) {
+                        if (is_same_tile(p->trial, access, other)) {
                             in_group = other->mode == FILCH_REDUCE;
                             p->tasks[j].is_lost[m] = in_group;
                         }

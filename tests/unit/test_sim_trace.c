@@ -375,8 +375,8 @@ static void test_wrong_uses(void **state)
     wrong_parts("\"graphs\":[{\"graph\":1,\"successors\":[]}]", "has no task 0");
     wrong_parts(GRAPH(",\"accesses\":[[0,0,1],[]]"), "one a task");
     wrong_parts(GRAPH(",\"accesses\":[[0,0]]"), "not of three numbers");
-    wrong_parts(GRAPH(",\"accesses\":[[0,0,17]]"), "nor of a block's five");
-    wrong_parts(GRAPH(",\"accesses\":[[0,0,17,1]]"), "nor of a block's five");
+    wrong_parts(GRAPH(",\"accesses\":[[0,0,17]]"), "a block's five");
+    wrong_parts(GRAPH(",\"accesses\":[[0,0,17,1]]"), "a block's five");
     wrong_parts(GRAPH(",\"accesses\":[[0,2,17,3,1]]"), "a block that is not there");
     wrong_parts(GRAPH(",\"accesses\":[[0,0,17,0,1]]"), "a block that is not there");
     wrong_parts(GRAPH(",\"accesses\":[[0,0,17,1,2]]"), "a block that is not there");

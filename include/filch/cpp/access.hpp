@@ -502,7 +502,7 @@ class access_list
         if (count_ == limit) {
             refuse("filch::access", "'" + std::string(name_) + "' has more than 255 accesses");
         }
-        list_[count_++] = {data, row, col, mode, 0, bytes, rows, cols};
+        list_[count_++] = {data, row, col, mode, 0, bytes, rows, cols, nullptr};
     }
 
     const char *name_;

@@ -32,11 +32,11 @@ static size_t bytes_of_accesses(const filch_task_desc *desc, const fl_kinds *kin
 }
 
 /* Returns the room for the blocks, behind the accesses. */
-static fl_rect *blocks_of(const filch_task_desc *desc, const fl_parts *parts)
+static fl_region *blocks_of(const filch_task_desc *desc, const fl_parts *parts)
 {
     size_t before = fl_access_bytes(desc->access_count, fl_kinds_have_extras(parts->kinds),
                                     desc->items != 0, 0);
-    return (fl_rect *)(void *)((char *)parts->accesses + before);
+    return (fl_region *)(void *)((char *)parts->accesses + before);
 }
 
 static void parts_release(filch_graph *graph, const filch_task_desc *desc, fl_parts *parts)
@@ -82,13 +82,13 @@ static filch_status resolve_accesses(filch_graph *graph, const filch_task_desc *
 }
 
 /* Gives the accesses to blocks their blocks. */
-static void fill_blocks(const filch_task_desc *desc, fl_task_access *accesses, fl_rect *blocks)
+static void fill_blocks(const filch_task_desc *desc, fl_task_access *accesses, fl_region *blocks)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < desc->access_count; ++i) {
         const filch_access *from = &desc->accesses[i];
         if (from->mode != FILCH_SCRATCH && fl_access_is_block(from)) {
-            blocks[count] = fl_access_rect(from);
+            blocks[count] = fl_access_region(from);
             accesses[i].is_block = 1;
             accesses[i].tile = count++;
         }
@@ -123,7 +123,7 @@ static filch_status infer(filch_graph *graph, const filch_task_desc *desc, fl_pa
     list->at = parts->accesses;
     list->count = desc->access_count;
     if (FL_UNLIKELY(parts->kinds->block_count != 0)) {
-        fl_rect *blocks = blocks_of(desc, parts);
+        fl_region *blocks = blocks_of(desc, parts);
         fill_blocks(desc, parts->accesses, blocks);
         list->blocks = blocks;
         graph->has_blocks = true;
@@ -196,7 +196,8 @@ static void fill_items(const filch_task_desc *desc, fl_task *task)
 
 static size_t tile_bytes(const filch_graph *graph, const fl_task *task, uint32_t i)
 {
-    return fl_rect_bytes(graph->slots[task->accesses[i].slot]->use.data, fl_task_tiles(task, i));
+    fl_region region = fl_task_region(task, i);
+    return fl_region_bytes(graph->slots[task->accesses[i].slot]->use.data, &region);
 }
 
 static uint32_t parts_of(const filch_graph *graph, const fl_task *task, uint32_t i)
@@ -219,11 +220,12 @@ static bool writes_as_many(const filch_graph *graph, const fl_task *task, uint32
 /* Tells whether an access determines where the task belongs. A writing access does. A read access
  * does if its handle is divided: into at least one tile per device, or into as many tiles as a
  * handle that the task writes. Example: a vector being summed up determines the place, a table read
- * by every task does not. A block that is read does not either: its tiles have many places. */
+ * by every task does not. A block that is read does not either: its tiles have many places. A halo
+ * does not matter. */
 static bool has_place(const filch_graph *graph, const fl_task *task, uint32_t i)
 {
     uint32_t mode = task->accesses[i].mode;
-    if (mode != FILCH_READ || task->accesses[i].is_block) {
+    if (mode != FILCH_READ || fl_rect_count(fl_task_named(task, i)) > 1) {
         return mode != FILCH_SCRATCH && mode != FILCH_READ;
     }
     uint32_t parts = parts_of(graph, task, i);
@@ -259,10 +261,10 @@ static void find_mates(const filch_graph *graph, fl_task *task)
     if (largest == 0) {
         return; /* the task has no preferred place */
     }
-    uint32_t place = fl_task_tiles(task, task->main_access).first;
+    uint32_t place = fl_task_named(task, task->main_access).first;
     for (uint32_t i = 0; i < task->access_count && i < FL_TASK_MATES; ++i) {
         size_t bytes = has_place(graph, task, i) ? tile_bytes(graph, task, i) : 0;
-        if (fl_task_tiles(task, i).first == place && bytes != 0 &&
+        if (fl_task_named(task, i).first == place && bytes != 0 &&
             bytes >= largest / FL_FAR_LARGER) {
             task->mates |= (uint8_t)(1u << i);
             all += bytes;

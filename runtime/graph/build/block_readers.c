@@ -168,7 +168,7 @@ filch_status fl_block_readers_enter(filch_graph *graph, const fl_access_list *li
             status = slot->block_readers != NULL ? end_meeting(graph, slot, fl_list_tiles(list, i))
                                                  : FILCH_OK;
         } else if (FL_UNLIKELY(access.is_block)) {
-            status = enter_reader(graph, slot, list->blocks[access.tile]);
+            status = enter_reader(graph, slot, list->blocks[access.tile].tiles);
         }
     }
     graph->pred_count = 0;

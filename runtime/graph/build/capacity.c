@@ -45,24 +45,31 @@ bool fl_capacity_fits(const fl_core *core, const fl_fitting *what, uint64_t *fit
 
 /* --- Tasks --- */
 
+static bool is_same(fl_region a, fl_region b)
+{
+    return fl_rect_is_same(a.named, b.named) && fl_rect_is_same(a.tiles, b.tiles) &&
+           memcmp(&a.margins, &b.margins, sizeof a.margins) == 0;
+}
+
 static bool is_named_before(const filch_task_desc *desc, uint32_t i)
 {
     for (uint32_t k = 0; k < i; ++k) {
         const filch_access *a = &desc->accesses[k], *b = &desc->accesses[i];
         if (a->mode != FILCH_SCRATCH && a->data == b->data &&
-            fl_rect_is_same(fl_access_rect(a), fl_access_rect(b))) {
+            is_same(fl_access_region(a), fl_access_region(b))) {
             return true;
         }
     }
     return false;
 }
 
-/* Returns the bytes that tiles take in a memory node. A partial result replaces a reduced tile; the
- * home of a partial result is the host's memory. Blocks with some tiles in common count in full:
- * one of them may be a private copy. */
-static uint64_t need_of(const filch_data *data, fl_rect tiles, bool is_partial, uint32_t place)
+/* Returns the bytes that elements take in a memory node. A partial result replaces a reduced tile;
+ * the home of a partial result is the host's memory. Blocks with some tiles in common count in
+ * full: one of them may be a private copy. A block with a halo may be one, too. */
+static uint64_t need_of(const filch_data *data, const fl_region *region, bool is_partial,
+                        uint32_t place)
 {
-    return (is_partial ? 0 : data->home) != place ? fl_rect_bytes(data, tiles) : 0;
+    return (is_partial ? 0 : data->home) != place ? fl_region_bytes(data, region) : 0;
 }
 
 static uint64_t task_need(const void *what, uint32_t place)
@@ -74,8 +81,8 @@ static uint64_t task_need(const void *what, uint32_t place)
         if (access->mode == FILCH_SCRATCH) {
             bytes += (access->bytes + 63) / 64 * 64;
         } else if (!is_named_before(desc, i)) {
-            bytes +=
-                need_of(access->data, fl_access_rect(access), access->mode == FILCH_REDUCE, place);
+            fl_region region = fl_access_region(access);
+            bytes += need_of(access->data, &region, access->mode == FILCH_REDUCE, place);
         }
     }
     return bytes;
@@ -100,8 +107,8 @@ filch_status fl_capacity_task_limited(const filch_graph *graph, const filch_task
 static uint64_t combination_need(const void *what, uint32_t place)
 {
     const filch_access *access = what;
-    fl_rect tile = fl_access_rect(access);
-    return need_of(access->data, tile, false, place) + need_of(access->data, tile, true, place);
+    fl_region tile = fl_access_region(access);
+    return need_of(access->data, &tile, false, place) + need_of(access->data, &tile, true, place);
 }
 
 filch_status fl_capacity_combination(const filch_graph *graph, const filch_task_desc *desc,
@@ -128,7 +135,7 @@ static bool is_used_before(const fl_task *task, uint32_t i)
         if (task->accesses[k].mode != FILCH_SCRATCH &&
             (task->accesses[k].mode == FILCH_REDUCE) == (task->accesses[i].mode == FILCH_REDUCE) &&
             task->accesses[k].slot == task->accesses[i].slot &&
-            fl_rect_is_same(fl_task_tiles(task, k), fl_task_tiles(task, i))) {
+            is_same(fl_task_region(task, k), fl_task_region(task, i))) {
             return true;
         }
     }
@@ -145,7 +152,8 @@ uint64_t fl_capacity_need(const fl_task *task, uint32_t place)
             continue;
         }
         if (!is_used_before(task, i)) {
-            bytes += need_of(fl_graph_data(task->graph, access.slot), fl_task_tiles(task, i),
+            fl_region region = fl_task_region(task, i);
+            bytes += need_of(fl_graph_data(task->graph, access.slot), &region,
                              access.mode == FILCH_REDUCE, place);
         }
     }

@@ -69,8 +69,8 @@ static filch_status check_block(const filch_graph *graph, const filch_task_desc 
 {
     const filch_access *access = &desc->accesses[i];
     const filch_data *data = access->data;
-    fl_tiles tiles = fl_access_tiles(access);
-    if (tiles.row1 > data->tiles_down || tiles.col1 > data->tiles_across) {
+    fl_tiles named = fl_access_named(access);
+    if (named.row1 > data->tiles_down || named.col1 > data->tiles_across) {
         return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
                                "access %u: the block of %u x %u tiles from tile (%u, %u) on is not "
                                "within the %u x %u tiles of %s%s%s",
@@ -82,10 +82,11 @@ static filch_status check_block(const filch_graph *graph, const filch_task_desc 
         return fl_graph_refuse(
             graph, desc, FILCH_INVALID_ARGUMENT,
             "access %u: a block of %u x %u tiles of %s%s%s cannot %s, only a tile", i,
-            tiles.row1 - tiles.row0, tiles.col1 - tiles.col0,
+            named.row1 - named.row0, named.col1 - named.col0,
             FL_NAME("", data->label, "the handle"),
             access->mode == FILCH_COMMUTE ? "commute" : "reduce");
     }
+    fl_tiles tiles = fl_access_tiles(access);
     for (uint32_t j = 0; j < i; ++j) {
         const filch_access *other = &desc->accesses[j];
         if (other->data == data && exclude(other, access) &&
@@ -102,11 +103,11 @@ static filch_status check_scratch(const filch_graph *graph, const filch_task_des
     const filch_access *access = &desc->accesses[i];
     bool fits = access->data == NULL && access->bytes != 0 &&
                 access->bytes <= (uint64_t)UINT32_MAX * 64 && access->rows == 0 &&
-                access->cols == 0;
+                access->cols == 0 && access->halo == NULL;
     return fits ? FILCH_OK
                 : fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
-                                  "access %u: scratch needs bytes (below 2^38), no handle and "
-                                  "no rows or cols",
+                                  "access %u: scratch needs bytes (below 2^38), and no handle, "
+                                  "rows, cols or halo",
                                   i);
 }
 
@@ -114,10 +115,11 @@ static filch_status check_scratch(const filch_graph *graph, const filch_task_des
 static filch_status check_csr(const filch_graph *graph, const filch_task_desc *desc, uint32_t i)
 {
     const filch_access *access = &desc->accesses[i];
-    fl_tiles tiles = fl_access_tiles(access);
+    fl_tiles tiles = fl_access_named(access);
     const char *wrong = access->mode == FILCH_WRITE    ? "is written without being read"
                         : access->mode == FILCH_REDUCE ? "is reduced to"
                         : tiles.row1 - tiles.row0 > 1  ? "is not the only one named"
+                        : access->halo != NULL         ? "has a halo"
                                                        : NULL;
     return wrong == NULL
                ? FILCH_OK
@@ -137,11 +139,12 @@ static inline filch_status check_access(const filch_graph *graph, const filch_ta
     const filch_data *data = access->data;
     uint32_t mode = (uint32_t)access->mode;
     if (FL_UNLIKELY(mode > FILCH_REDUCE || (MODES >> mode & 1) == 0 || access->bytes != 0 ||
-                    access->reserved != 0)) {
+                    access->reserved != 0 || (access->halo != NULL && mode != FILCH_READ))) {
         return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT, "access %u: %s (mode %d)", i,
-                               access->reserved != 0 ? "reserved is not 0"
-                               : access->bytes != 0  ? "only scratch has bytes"
-                                                     : "unknown mode",
+                               access->reserved != 0  ? "reserved is not 0"
+                               : access->halo != NULL ? "only what is read has a halo"
+                               : access->bytes != 0   ? "only scratch has bytes"
+                                                      : "unknown mode",
                                (int)mode);
     }
     if (FL_UNLIKELY(!fl_object_lives(data, FL_MAGIC_DATA))) {
@@ -199,7 +202,7 @@ static inline filch_status note_access(const filch_graph *graph, const filch_tas
     }
     uint64_t bit = (uint64_t)1 << bit_of(access);
     kinds->modes |= 1u << access->mode;
-    kinds->most |= access->rows | access->cols;
+    kinds->most |= access->rows | access->cols | (access->halo != NULL ? 2u : 0u);
     kinds->parents |= (uintptr_t)access->data->parent;
     kinds->temporaries |= (uintptr_t)access->data->tile_hosts;
     if (FL_UNLIKELY(kinds->most > 1)) {

@@ -70,14 +70,15 @@ typedef struct fl_access_list {
     const filch_access *given; /* the caller's */
     const fl_task_access *at;  /* resolved */
     uint32_t count;
-    const fl_rect *blocks; /* of the accesses to blocks; null: none */
+    const fl_region *blocks; /* of the accesses to blocks; null: none */
 } fl_access_list;
 
 /* Returns the tiles of an access to a handle. */
 static inline fl_rect fl_list_tiles(const fl_access_list *list, uint32_t i)
 {
     fl_task_access access = list->at[i];
-    return FL_UNLIKELY(access.is_block) ? list->blocks[access.tile] : fl_rect_of_tile(access.tile);
+    return FL_UNLIKELY(access.is_block) ? list->blocks[access.tile].tiles
+                                        : fl_rect_of_tile(access.tile);
 }
 
 /* Use of a handle by a graph. A slot never moves: its use may be linked into the handle's access
@@ -267,8 +268,8 @@ static inline uint32_t fl_axis_end(uint32_t first, uint32_t tiles, uint32_t all)
                                                 : first + count;
 }
 
-/* Returns the rows and columns of the tiles of an access to a handle. */
-static inline fl_tiles fl_access_tiles(const filch_access *access)
+/* Returns the rows and columns of the tiles that an access to a handle names. */
+static inline fl_tiles fl_access_named(const filch_access *access)
 {
     const filch_data *data = access->data;
     return (fl_tiles){access->row, fl_axis_end(access->row, access->rows, data->tiles_down),
@@ -278,19 +279,30 @@ static inline fl_tiles fl_access_tiles(const filch_access *access)
 /* Tells whether an access names more than a tile. A block may be cut to a tile by the handle. */
 static inline bool fl_access_may_be_block(const filch_access *access)
 {
-    return (access->rows | access->cols) > 1;
+    return (access->rows | access->cols) > 1 || access->halo != NULL;
 }
 
-/* Returns the block of tiles of a valid access to a handle. */
+/* Returns the elements of a valid access to a handle. */
+static inline fl_region fl_access_region(const filch_access *access)
+{
+    fl_tiles named = fl_access_named(access);
+    fl_rect rect = {fl_data_tile(access->data, access->row, access->col), named.row1 - named.row0,
+                    named.col1 - named.col0, access->data->tiles_down};
+    return fl_data_region(access->data, rect, access->halo);
+}
+
+/* Returns the block of tiles of a valid access to a handle, those of the halo included. */
 static inline fl_rect fl_access_rect(const filch_access *access)
 {
-    const filch_data *data = access->data;
-    uint32_t tile = fl_data_tile(data, access->row, access->col);
-    if (!fl_access_may_be_block(access)) {
-        return fl_rect_of_tile(tile);
-    }
-    fl_tiles tiles = fl_access_tiles(access);
-    return (fl_rect){tile, tiles.row1 - tiles.row0, tiles.col1 - tiles.col0, data->tiles_down};
+    return fl_access_may_be_block(access)
+               ? fl_access_region(access).tiles
+               : fl_rect_of_tile(fl_data_tile(access->data, access->row, access->col));
+}
+
+/* Returns the rows and columns of the tiles of a valid access to a handle. */
+static inline fl_tiles fl_access_tiles(const filch_access *access)
+{
+    return fl_rect_tiles(access->data, fl_access_rect(access));
 }
 
 /* Tells whether a valid access to a handle has several tiles. */

@@ -277,7 +277,7 @@ filch_status fl_groups_enter(filch_graph *graph, const fl_access_list *list, int
         }
         const fl_slot *slot = graph->slots[access->slot];
         if (access->is_block) {
-            if (!enter_block(graph, slot, list->blocks[access->tile], mode)) {
+            if (!enter_block(graph, slot, list->blocks[access->tile].tiles, mode)) {
                 return FILCH_OUT_OF_MEMORY;
             }
             continue;

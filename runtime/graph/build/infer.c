@@ -358,7 +358,7 @@ filch_status fl_infer_gather(filch_graph *graph, const fl_access_list *list)
         bool fits;
         if (FL_UNLIKELY(access.is_block)) {
             uint32_t nodes = 0;
-            fits = gather_block(graph, slot, list->blocks[access.tile], mode, &nodes);
+            fits = gather_block(graph, slot, list->blocks[access.tile].tiles, mode, &nodes);
             readers += nodes;
         } else {
             fits = gather_tile(graph, slot, access.tile, mode);
@@ -473,7 +473,7 @@ void fl_infer_commit(filch_graph *graph, const fl_access_list *list, fl_task *ta
         fl_task_access access = *at;
         fl_slot *slot = graph->slots[access.slot];
         if (FL_UNLIKELY(access.is_block)) {
-            commit_block(graph, slot, list->blocks[access.tile], self, mode);
+            commit_block(graph, slot, list->blocks[access.tile].tiles, self, mode);
             continue;
         }
         note_tiles(graph, slot, mode, (fl_tiles){row, row + 1, col, col + 1});

@@ -24,9 +24,10 @@ filch_status fl_lifetimes_check(const filch_graph *graph, const filch_task_desc 
         }
         if (fl_access_is_block(access)) {
             return fl_graph_refuse(graph, desc, FILCH_UNSUPPORTED,
-                                   "access %u: a block of several tiles of %s%s%s, a temporary, "
+                                   "access %u: a %s of several tiles of %s%s%s, a temporary, "
                                    "whose tiles lie apart",
-                                   i, FL_NAME("", data->label, "the handle"));
+                                   i, access->halo != NULL ? "halo" : "block",
+                                   FL_NAME("", data->label, "the handle"));
         }
         if (access->mode != FILCH_WRITE &&
             !is_alive(graph, data, fl_data_tile(data, access->row, access->col))) {

@@ -17,6 +17,22 @@ static void put_successor(fl_task *successor, void *user)
 
 /* Added to the mode of an access to a block, whose tile rows and tile columns follow. */
 #define BLOCK_MODE 16u
+/* Added, too, for a block with a halo, whose rows before and after, and columns before and after,
+ * follow. */
+#define HALO_MODE 32u
+
+/* Writes the tiles of a block, and the elements of its halo within the handle. */
+static void put_block(FILE *file, const filch_data *data, const fl_region *block)
+{
+    fprintf(file, ",%" PRIu32 ",%" PRIu32, block->named.rows, block->named.cols);
+    if (!fl_rect_is_same(block->named, block->tiles)) {
+        filch_view all = fl_data_region_view(data, block);
+        filch_view named = fl_data_rect_view(data, block->named);
+        fprintf(file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, named.row - all.row,
+                all.row + all.rows - named.row - named.rows, named.col - all.col,
+                all.col + all.cols - named.col - named.cols);
+    }
+}
 
 /* Writes handle, first tile (bytes / 64 for scratch memory) and mode of every access. */
 static void put_accesses(FILE *file, const filch_graph *graph, uint32_t count)
@@ -30,11 +46,14 @@ static void put_accesses(FILE *file, const filch_graph *graph, uint32_t count)
             const fl_task_access *access = &task->accesses[k];
             bool is_scratch = access->mode == FILCH_SCRATCH;
             uint32_t number = is_scratch ? 0 : fl_graph_data(graph, access->slot)->noted - 1;
-            fl_rect tiles = fl_task_tiles(task, k); /* of scratch memory: one "tile" */
-            fprintf(file, "%s%u,%u,%u", k != 0 ? "," : "", (unsigned)number, (unsigned)tiles.first,
-                    (unsigned)access->mode + (access->is_block ? BLOCK_MODE : 0));
+            fl_region used = fl_task_region(task, k); /* of scratch memory: one "tile" */
+            bool has_halo = !fl_rect_is_same(used.named, used.tiles);
+            fprintf(file, "%s%u,%u,%u", k != 0 ? "," : "", (unsigned)number,
+                    (unsigned)used.named.first,
+                    (unsigned)access->mode + (access->is_block ? BLOCK_MODE : 0) +
+                        (has_halo ? HALO_MODE : 0));
             if (access->is_block) {
-                fprintf(file, ",%u,%u", (unsigned)tiles.rows, (unsigned)tiles.cols);
+                put_block(file, fl_graph_data(graph, access->slot), &used);
             }
         }
         fprintf(file, "]");

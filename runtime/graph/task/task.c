@@ -28,7 +28,7 @@ void fl_task_views(const fl_task *task, filch_view *views, char *scratch)
         } else {
             const filch_data *data = fl_graph_data(task->graph, access.slot);
             views[i] = FL_UNLIKELY(access.is_block)
-                           ? fl_data_rect_view(data, fl_task_blocks(task)[access.tile])
+                           ? fl_data_region_view(data, &fl_task_blocks(task)[access.tile])
                            : fl_data_tile_view(data, access.tile);
         }
     }

@@ -47,7 +47,8 @@ typedef struct fl_more {
     fl_task *tasks[FL_MORE_SUCCESSORS];
 } fl_more;
 
-/* A resolved access: a tile, or a block of several tiles, of the graph's handle. In mode
+/* A resolved access: a tile, or a block of several tiles, of the graph's handle. A tile with a halo
+ * is a block. In mode
  * FILCH_SCRATCH, tile = bytes / 64, rounded up. */
 typedef struct fl_task_access {
     uint32_t slot : 26;    /* index in graph->slots */
@@ -137,7 +138,7 @@ static inline size_t fl_access_bytes(uint32_t count, bool has_extras, bool has_i
                                      uint32_t blocks)
 {
     return count * (sizeof(fl_task_access) + (has_extras ? sizeof(fl_extra) : 0)) +
-           (has_items ? sizeof(fl_items) : 0) + blocks * sizeof(fl_rect);
+           (has_items ? sizeof(fl_items) : 0) + blocks * sizeof(fl_region);
 }
 
 static inline bool fl_task_has_extras(const fl_task *task)
@@ -158,27 +159,53 @@ static inline fl_items *fl_task_items(const fl_task *task)
     return (fl_items *)(void *)((char *)task->accesses + before);
 }
 
-/* Returns the blocks of a task that has blocks. */
-static inline fl_rect *fl_task_blocks(const fl_task *task)
+/* Returns the blocks of a task that has blocks, each with its halo. */
+static inline fl_region *fl_task_blocks(const fl_task *task)
 {
     size_t before =
         fl_access_bytes(task->access_count, fl_task_has_extras(task), task->has_items, 0);
-    return (fl_rect *)(void *)((char *)task->accesses + before);
+    return (fl_region *)(void *)((char *)task->accesses + before);
 }
 
 /* Returns the tiles of an access to a handle. */
 static inline fl_rect fl_task_tiles(const fl_task *task, uint32_t i)
 {
     fl_task_access access = task->accesses[i];
-    return FL_UNLIKELY(access.is_block) ? fl_task_blocks(task)[access.tile]
+    return FL_UNLIKELY(access.is_block) ? fl_task_blocks(task)[access.tile].tiles
                                         : fl_rect_of_tile(access.tile);
+}
+
+/* Returns the elements of an access to a handle. */
+static inline fl_region fl_task_region(const fl_task *task, uint32_t i)
+{
+    fl_task_access access = task->accesses[i];
+    fl_rect tile = fl_rect_of_tile(access.tile);
+    return FL_UNLIKELY(access.is_block) ? fl_task_blocks(task)[access.tile]
+                                        : (fl_region){.named = tile, .tiles = tile};
+}
+
+/* Returns the tiles that an access to a handle names. Its halo has further tiles. */
+static inline fl_rect fl_task_named(const fl_task *task, uint32_t i)
+{
+    fl_task_access access = task->accesses[i];
+    return FL_UNLIKELY(access.is_block) ? fl_task_blocks(task)[access.tile].named
+                                        : fl_rect_of_tile(access.tile);
+}
+
+/* Returns the block of an access with a halo that has parts of tiles; null: whole tiles alone. */
+static inline const fl_region *fl_task_parts(const fl_task *task, uint32_t i)
+{
+    fl_task_access access = task->accesses[i];
+    const fl_region *block =
+        FL_UNLIKELY(access.is_block) ? &fl_task_blocks(task)[access.tile] : NULL;
+    return block != NULL && fl_region_has_margins(block) ? block : NULL;
 }
 
 /* Tells whether an access to a handle names a tile, alone or in a block. */
 static inline bool fl_task_names(const fl_task *task, uint32_t i, uint32_t tile)
 {
     fl_task_access access = task->accesses[i];
-    return FL_UNLIKELY(access.is_block) ? fl_rect_has(fl_task_blocks(task)[access.tile], tile)
+    return FL_UNLIKELY(access.is_block) ? fl_rect_has(fl_task_blocks(task)[access.tile].tiles, tile)
                                         : access.tile == tile;
 }
 

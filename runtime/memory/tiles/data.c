@@ -593,6 +593,57 @@ filch_view fl_data_rect_view(const filch_data *data, fl_rect rect)
     return view;
 }
 
+filch_view fl_data_region_view(const filch_data *data, const fl_region *region)
+{
+    const fl_margins *margins = &region->margins;
+    filch_view view = fl_data_rect_view(data, region->tiles);
+    view.row += margins->top;
+    view.col += margins->left;
+    view.rows -= margins->top + margins->bottom;
+    view.cols -= margins->left + margins->right;
+    fl_data_put_on_host(data, &view);
+    return view;
+}
+
+/* Moves the ends of an interval outwards, within [0, most). */
+static void widen(uint64_t *first, uint64_t *last, uint64_t before, uint64_t after, uint64_t most)
+{
+    *first -= before < *first ? before : *first;
+    *last += after < most - *last ? after : most - *last;
+}
+
+fl_region fl_data_region(const filch_data *data, fl_rect named, const filch_halo *halo)
+{
+    fl_region region = {.named = named, .tiles = named};
+    if (halo == NULL) {
+        return region;
+    }
+    filch_view view = fl_data_rect_view(data, named);
+    uint64_t row0 = view.row, row1 = row0 + view.rows, col0 = view.col, col1 = col0 + view.cols;
+    widen(&row0, &row1, halo->rows_before, halo->rows_after, data->rows);
+    widen(&col0, &col1, halo->cols_before, halo->cols_after, data->cols);
+    uint32_t row = fl_data_row_of(data, row0), col = fl_data_col_of(data, col0);
+    region.tiles = (fl_rect){fl_data_tile(data, row, col), fl_data_row_of(data, row1 - 1) + 1 - row,
+                             fl_data_col_of(data, col1 - 1) + 1 - col, data->tiles_down};
+    view = fl_data_rect_view(data, region.tiles);
+    region.margins = (fl_margins){row0 - view.row, view.row + view.rows - row1, col0 - view.col,
+                                  view.col + view.cols - col1};
+    return region;
+}
+
+filch_view fl_data_common_view(const filch_data *data, const filch_view *a, const filch_view *b)
+{
+    uint64_t row1 = a->row + a->rows < b->row + b->rows ? a->row + a->rows : b->row + b->rows;
+    uint64_t col1 = a->col + a->cols < b->col + b->cols ? a->col + a->cols : b->col + b->cols;
+    filch_view view = {.row = a->row > b->row ? a->row : b->row,
+                       .col = a->col > b->col ? a->col : b->col,
+                       .element = data->element};
+    view.rows = row1 - view.row;
+    view.cols = col1 - view.col;
+    fl_data_put_on_host(data, &view);
+    return view;
+}
+
 filch_view fl_data_range_view(const filch_data *data, uint64_t first, uint64_t last)
 {
     filch_view view = {.element = data->element};
@@ -699,8 +750,8 @@ filch_status fl_data_need_host_tile(filch_data *data, uint32_t tile, filch_error
     if (!fl_data_is_temporary(data)) {
         return fl_data_need_host(data, error);
     }
-    /* Acquire: the memory may have been made for another piece of the same divisible task, and pieces
-     * are not ordered by dependencies. */
+    /* Acquire: the memory may have been made for another piece of the same divisible task, and
+     * pieces are not ordered by dependencies. */
     if (fl_load_acquire(&data->tile_hosts[tile]) != NULL) {
         return FILCH_OK;
     }
@@ -714,8 +765,8 @@ filch_status fl_data_need_host_tile(filch_data *data, uint32_t tile, filch_error
                              bytes, tile % data->tiles_down, tile / data->tiles_down,
                              FL_NAME("", data->label, "the handle"));
     }
-    /* Acquire-release: other pieces see the memory as allocated, by this or by the other thread; the
-     * losing thread never shared its memory. */
+    /* Acquire-release: other pieces see the memory as allocated, by this or by the other thread;
+     * the losing thread never shared its memory. */
     if (!fl_cas_acq_rel(&data->tile_hosts[tile], &none, made)) {
         fl_free_aligned(memory, made, bytes, HOST_ALIGN);
     }

@@ -22,6 +22,19 @@ typedef struct fl_rect {
     uint32_t first, rows, cols, down;
 } fl_rect;
 
+/* Elements at the sides of a block of tiles. */
+typedef struct fl_margins {
+    uint64_t top, bottom, left, right;
+} fl_margins;
+
+/* Elements of a handle: a block of tiles and a halo around the block, up to the edges of the
+ * handle. */
+typedef struct fl_region {
+    fl_rect named;      /* the block */
+    fl_rect tiles;      /* every tile with an element of the region */
+    fl_margins margins; /* elements of these tiles outside of the region */
+} fl_region;
+
 /* Entry of a job, or of the host, in a handle's access queue. Conflicting jobs run in the order
  * of submission. A reader waits for earlier writers, a writer for every earlier entry. The host
  * and a job conflict only on shared tiles. */
@@ -153,6 +166,13 @@ static inline bool fl_rect_has(fl_rect rect, uint32_t tile)
     return tile >= rect.first && at / rect.down < rect.cols && at % rect.down < rect.rows;
 }
 
+/* Tells whether some element of the region's tiles is outside of the region. */
+static inline bool fl_region_has_margins(const fl_region *region)
+{
+    const fl_margins *m = &region->margins;
+    return (m->top | m->bottom | m->left | m->right) != 0;
+}
+
 static inline bool fl_rect_is_same(fl_rect a, fl_rect b)
 {
     return a.first == b.first && a.rows == b.rows && a.cols == b.cols;
@@ -274,6 +294,14 @@ static inline bool fl_data_is_streamed(const struct filch_data *data)
 filch_view fl_data_tile_view(const struct filch_data *data, uint32_t tile);
 /* View of a block of tiles, as on the host. */
 filch_view fl_data_rect_view(const struct filch_data *data, fl_rect rect);
+/* View of a region, as on the host. */
+filch_view fl_data_region_view(const struct filch_data *data, const fl_region *region);
+/* Region of a block and a halo; null: no halo. */
+fl_region fl_data_region(const struct filch_data *data, fl_rect named, const filch_halo *halo);
+/* The part of a view of a handle inside another view. Precondition: they have elements in common.
+ */
+filch_view fl_data_common_view(const struct filch_data *data, const filch_view *a,
+                               const filch_view *b);
 /* View of elements [first, last) of a 1-D handle, or columns [first, last) of a 2-D handle. */
 filch_view fl_data_range_view(const struct filch_data *data, uint64_t first, uint64_t last);
 /* Number of elements along the axis divided by a batch: columns, or rows of a single column. */

@@ -100,7 +100,8 @@ static bool is_block(const fl_operand *operand)
 static filch_view host_view(const fl_operand *operand)
 {
     return operand->is_chunk ? fl_data_range_view(operand->data, operand->first, operand->last)
-                             : fl_data_rect_view(operand->data, operand->tiles);
+           : operand->region != NULL ? fl_data_region_view(operand->data, operand->region)
+                                     : fl_data_rect_view(operand->data, operand->tiles);
 }
 
 void fl_operand_resolve(fl_operand *operand)
@@ -316,16 +317,28 @@ static filch_status reserve_tiles(const fl_fetch *fetch, fl_operand *operand)
     return status == FILCH_OK ? settle(fetch, operand, block, operand->tiles) : status;
 }
 
+/* Reserves a block for the whole handle, where the tiles in the node have no users and may move. */
+static bool reserve_around(const fl_fetch *fetch, fl_operand *operand)
+{
+    fl_replicas *replicas = replicas_of(operand);
+    fl_rect all = fl_rect_of_range(operand->data, 0, fl_data_tile_count(operand->data));
+    fl_mutex_lock(&replicas->lock);
+    bool may_move = !is_used(replicas, all, fetch->place);
+    fl_mutex_unlock(&replicas->lock);
+    return may_move && reserve_whole(fetch, operand);
+}
+
 /* Reserves memory for a task's block of tiles. A block that the task only reads may be private: no
  * tile has to move then, and nothing waits for the other users of the tiles. */
 static filch_status reserve_block(const fl_fetch *fetch, fl_operand *operand, bool may_stage)
 {
     bool writes = (operand->mode & FILCH_WRITE) != 0;
     filch_status status = FILCH_NOT_READY;
-    if (reserve_resident(fetch, operand, true)) {
+    if (reserve_resident(fetch, operand, true) ||
+        (operand->region != NULL && reserve_around(fetch, operand))) {
         return FILCH_OK;
     }
-    if (writes || is_all(operand) || !may_stage) {
+    if (writes || (is_all(operand) && operand->region == NULL) || !may_stage) {
         status = reserve_tiles(fetch, operand);
     }
     return status == FILCH_NOT_READY && !writes && may_stage ? stage(fetch, operand) : status;
@@ -466,41 +479,67 @@ static filch_status copy_part(const fl_fetch *fetch, const fl_operand *operand,
                : status;
 }
 
-/* View of the elements [first, last) of the divided axis inside a tile. */
-static filch_view part_view(const filch_data *data, uint32_t tile, uint64_t first, uint64_t last)
-{
-    filch_view view = fl_data_tile_view(data, tile);
-    bool is_flat = data->cols == 1;
-    uint64_t begin = is_flat ? view.row : view.col;
-    uint64_t end = begin + (is_flat ? view.rows : view.cols);
-    begin = begin > first ? begin : first;
-    end = end < last ? end : last;
-    *(is_flat ? &view.row : &view.col) = begin;
-    *(is_flat ? &view.rows : &view.cols) = end - begin;
-    return view;
-}
-
-/* Copies the part of a staged chunk in a tile over the best route, including relays. Requires
- * the lock. */
-static filch_status gather_tile(const fl_fetch *fetch, const fl_operand *operand,
-                                fl_replicas *replicas, uint32_t tile)
+/* Copies a part of a tile over the best route, including relays. Requires the lock. */
+static filch_status bring_part(const fl_fetch *fetch, const fl_operand *operand,
+                               fl_replicas *replicas, uint32_t tile, const filch_view *view,
+                               fl_spot to)
 {
     const filch_data *data = operand->data;
-    filch_view all = host_view(operand);
-    filch_view view = operand->is_chunk ? part_view(data, tile, operand->first, operand->last)
-                                        : fl_data_tile_view(data, tile);
-    size_t pitch = (size_t)(all.rows * all.element);
-    fl_spot to = {operand->staging->ptr + (size_t)(view.col - all.col) * pitch +
-                      (size_t)((view.row - all.row) * view.element),
-                  pitch, fetch->place, operand->staging->vacant};
     fl_plan plan = fl_tile_way(fetch->places, data, replicas, tile, fetch->device, true);
     if (plan.relay != 0 &&
-        fl_part_relay(fetch->places, data, fl_replica_at(replicas, tile, plan.source), &view, &plan,
+        fl_part_relay(fetch->places, data, fl_replica_at(replicas, tile, plan.source), view, &plan,
                       to, fetch->device, operand->traffic, fetch->waits, NULL) == FILCH_OK) {
         return FILCH_OK;
     }
     /* The relay lacks room, or a copy failed; the direct route does not depend on the relay. */
-    return copy_part(fetch, operand, replicas, tile, &view, to);
+    return copy_part(fetch, operand, replicas, tile, view, to);
+}
+
+/* Returns the operand's elements in a tile, as on the host. */
+static filch_view part_view(const fl_operand *operand, uint32_t tile)
+{
+    const filch_view all = host_view(operand), whole = fl_data_tile_view(operand->data, tile);
+    return fl_data_common_view(operand->data, &all, &whole);
+}
+
+/* Copies the part of an operand in a tile into the operand's private memory. Requires the lock. */
+static filch_status gather_tile(const fl_fetch *fetch, const fl_operand *operand,
+                                fl_replicas *replicas, uint32_t tile)
+{
+    filch_view all = host_view(operand), view = part_view(operand, tile);
+    size_t pitch = (size_t)(all.rows * all.element);
+    fl_spot to = {operand->staging->ptr + (size_t)(view.col - all.col) * pitch +
+                      (size_t)((view.row - all.row) * view.element),
+                  pitch, fetch->place, operand->staging->vacant};
+    return bring_part(fetch, operand, replicas, tile, &view, to);
+}
+
+/* Tells whether the operand's halo ends within a tile that the node lacks. Requires the lock. */
+static bool is_edge(const fl_fetch *fetch, const fl_operand *operand, const fl_replicas *replicas,
+                    uint32_t tile)
+{
+    filch_data *data = operand->data;
+    if (operand->region == NULL || fetch->place == 0 ||
+        fl_replica_is_good(fetch->places, data, fl_replica_at(replicas, tile, fetch->place),
+                           fetch->place)) {
+        return false;
+    }
+    filch_view part = part_view(operand, tile), whole = fl_data_tile_view(data, tile);
+    return part.rows < whole.rows || part.cols < whole.cols;
+}
+
+/* Copies the part of a halo in a tile to the tile's place in the node. The tile stays invalid. The
+ * tile has no writer before the operand's use has ended, so another copy of the tile to the node
+ * brings the same bytes. Requires the lock. */
+static filch_status fill_edge(const fl_fetch *fetch, const fl_operand *operand,
+                              fl_replicas *replicas, uint32_t tile)
+{
+    const fl_replica *replica = fl_replica_at(replicas, tile, fetch->place);
+    filch_view view = part_view(operand, tile);
+    /* A copy of an earlier version must not arrive behind the part. */
+    (void)fl_marker_await(fetch->places, replica->ready, NULL);
+    return bring_part(fetch, operand, replicas, tile, &view,
+                      fl_spot_of(operand->data, &view, replica->block, fetch->place));
 }
 
 /* Sets the view to the operand's location. Requires the lock. */
@@ -549,8 +588,9 @@ static filch_status fill(const fl_fetch *fetch, fl_operand *operand)
     }
     for (uint32_t i = 0; i < fl_rect_count(operand->tiles) && status == FILCH_OK; ++i) {
         uint32_t tile = fl_rect_at(operand->tiles, i);
-        status = operand->staging != NULL
-                     ? gather_tile(fetch, operand, replicas, tile)
+        status = operand->staging != NULL ? gather_tile(fetch, operand, replicas, tile)
+                 : is_edge(fetch, operand, replicas, tile)
+                     ? fill_edge(fetch, operand, replicas, tile)
                      : fl_tile_fetch(fetch->places, operand->data, replicas, tile, fetch->device,
                                      operand->mode, operand->traffic, fetch->waits, fetch->error);
     }

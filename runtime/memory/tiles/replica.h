@@ -14,11 +14,14 @@
  *  1. an existing block holding every tile of the chunk;
  *  2. for a chunk: a new block for the whole handle, if no eviction is necessary;
  *  3. for a writing use, and for one of the whole handle: a new block for the tiles, receiving the
- *     tiles already in the node;
+ *     tiles already in the node; for a tile or a block with a halo: a new block for the whole
+ *     handle, if no eviction is necessary and nobody uses a tile in the node;
  *  4. for a use that only reads: a private block, filled from the sources of its elements and
  *     given back at the end of the use. A task takes this way also where the way before would move
  *     tiles that other items use. Chunks of a buffer owned by the host between jobs always use
  *     private copies (`is_streamed`), with a copy out if written.
+ * A halo has parts of tiles. An invalid tile at the side of a halo gets the part into its place in
+ * the block, and stays invalid.
  * Handles fitting into memory thus lie in a single block without further copies, and larger handles
  * lie in blocks of tiles or chunks. A tile in a larger block is used in place. Eviction takes the
  * whole block; the tiles come back on demand. Columns lie without gaps in every block but the
@@ -54,6 +57,8 @@ typedef struct fl_operand {
     bool is_chunk;
     bool is_whole; /* batch: every chunk uses the whole handle */
     fl_rect tiles; /* of a chunk set by resolve */
+    /* Read block with a halo: the elements, some of them parts of tiles. Null: tiles as a whole. */
+    const fl_region *region;
     /* Block of tiles that is final: the number of the last user to write each tile of the handle,
      * and the number of this user. Null: every tile of the operand is final. */
     const uint32_t *last_writers;

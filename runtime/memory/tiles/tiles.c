@@ -315,6 +315,12 @@ size_t fl_rect_bytes(const filch_data *data, fl_rect rect)
     return (size_t)(view.rows * view.cols * data->element);
 }
 
+size_t fl_region_bytes(const filch_data *data, const fl_region *region)
+{
+    filch_view view = fl_data_region_view(data, region);
+    return (size_t)(view.rows * view.cols * data->element);
+}
+
 size_t fl_coalesced_bytes(const filch_data *data, uint32_t first, uint32_t end)
 {
     return fl_rect_bytes(data, fl_rect_of_range(data, first, end));

@@ -16,7 +16,7 @@ static uint32_t holder_of(const fl_task *task, uint32_t i)
     fl_task_access access = task->accesses[i];
     const filch_data *data = fl_graph_data(task->graph, access.slot);
     /* Relaxed: the last writer is a predecessor, and the caller has seen the predecessor end. */
-    return data->holders != NULL ? fl_load_relaxed(&data->holders[fl_task_tiles(task, i).first])
+    return data->holders != NULL ? fl_load_relaxed(&data->holders[fl_task_named(task, i).first])
                                  : 0;
 }
 
@@ -227,19 +227,18 @@ void fl_place_note(const fl_worker *w, const fl_task *task)
         if (data->holders == NULL) {
             continue;
         }
-        if (FL_UNLIKELY(access.is_block)) {
-            if (!is_read) {
-                note_block(data, fl_task_tiles(task, i), self);
-            }
+        if (FL_UNLIKELY(access.is_block) && !is_read) {
+            note_block(data, fl_task_tiles(task, i), self);
             continue;
         }
         /* Relaxed, twice: the release of the successors' count publishes the holders, and two
          * concurrent readers may store in either order. A store without a change would take the
          * cache line from the other cores. A tile that nobody writes is in every interested cache.
          */
-        uint16_t before = fl_load_relaxed(&data->holders[access.tile]);
+        _Atomic uint16_t *holder = &data->holders[fl_task_named(task, i).first];
+        uint16_t before = fl_load_relaxed(holder);
         if (before != self && (before != 0 || !is_read)) {
-            fl_store_relaxed(&data->holders[access.tile], self);
+            fl_store_relaxed(holder, self);
             if (before != 0 && i == task->main_access) {
                 fl_count(&w->now.share->moved, 1);
             }

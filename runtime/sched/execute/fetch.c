@@ -68,6 +68,7 @@ static void task_operands(fl_worker *w, const fl_task *task)
             .mode = access.mode,
             .is_final = access.is_final && !data->is_managed,
             .tiles = fl_task_tiles(task, i),
+            .region = fl_task_parts(task, i),
             .traffic = fl_job_traffic(task->graph->job, w->sched->count),
         };
         if (FL_UNLIKELY(access.is_block)) {

@@ -24,11 +24,20 @@ typedef struct fl_route {
     const fl_device *thief, *victim;
 } fl_route;
 
-/* Returns the bytes of a tile that a memory node lacks. A guess, as other workers move tiles
- * meanwhile. */
-static double lacking(const filch_data *data, uint32_t tile, uint32_t place)
+/* Returns the bytes of a tile, or of the part in a region (null: no region), that a memory node
+ * lacks. A guess, as other workers move tiles meanwhile. */
+static double lacking(const filch_data *data, uint32_t tile, const fl_region *region,
+                      uint32_t place)
 {
-    return fl_tile_is_at(data, tile, place) ? 0 : (double)fl_coalesced_bytes(data, tile, tile + 1);
+    if (fl_tile_is_at(data, tile, place)) {
+        return 0;
+    }
+    filch_view view = fl_data_tile_view(data, tile);
+    if (FL_UNLIKELY(region != NULL)) {
+        filch_view all = fl_data_region_view(data, region);
+        view = fl_data_common_view(data, &all, &view);
+    }
+    return (double)(view.rows * view.cols * view.element);
 }
 
 static bool is_read(const fl_task_access *access)
@@ -36,10 +45,10 @@ static bool is_read(const fl_task_access *access)
     return access->mode != FILCH_SCRATCH && access->mode != FILCH_WRITE;
 }
 
-static void add_lack(const fl_places *places, const filch_data *data, uint32_t tile, uint32_t place,
-                     fl_lack *lack)
+static void add_lack(const fl_places *places, const filch_data *data, uint32_t tile,
+                     const fl_region *region, uint32_t place, fl_lack *lack)
 {
-    uint64_t bytes = (uint64_t)lacking(data, tile, place);
+    uint64_t bytes = (uint64_t)lacking(data, tile, region, place);
     lack->bytes += bytes;
     lack->is_coming =
         lack->is_coming || (bytes == 0 && fl_tile_is_coming(places, data, tile, place));
@@ -63,7 +72,7 @@ fl_lack fl_missing_of_task(const fl_worker *w, const fl_task *task)
         const filch_data *data = fl_graph_data(task->graph, access->slot);
         fl_rect tiles = fl_task_tiles(task, i);
         for (uint32_t t = 0; t < fl_rect_count(tiles); ++t) {
-            add_lack(places, data, fl_rect_at(tiles, t), place, &lack);
+            add_lack(places, data, fl_rect_at(tiles, t), fl_task_parts(task, i), place, &lack);
         }
     }
     return lack;
@@ -87,7 +96,7 @@ static double way_of(const fl_places *places, const filch_data *data, uint32_t t
 
 /* Adds the bytes of tiles missing at thief and victim. */
 static void add_tiles(const fl_route *route, const filch_data *data, fl_rect tiles,
-                      fl_missing *missing)
+                      const fl_region *region, fl_missing *missing)
 {
     uint32_t thief = route->thief->place, victim = route->victim->place;
     uint32_t count = fl_rect_count(tiles);
@@ -95,8 +104,8 @@ static void add_tiles(const fl_route *route, const filch_data *data, fl_rect til
     double each = looks != 0 ? count / (double)looks : 0;
     for (uint32_t i = 0; i < looks; ++i) {
         uint32_t tile = fl_rect_at(tiles, (uint32_t)((uint64_t)count * i / looks));
-        double bytes = lacking(data, tile, thief) * each,
-               theirs = lacking(data, tile, victim) * each;
+        double bytes = lacking(data, tile, region, thief) * each,
+               theirs = lacking(data, tile, region, victim) * each;
         if (bytes > 0) {
             missing->bytes += (uint64_t)bytes;
             missing->bring_ns += bytes * way_of(route->places, data, tile, thief, victim);
@@ -115,7 +124,7 @@ static void add_task(const fl_route *route, const fl_task *task, fl_missing *mis
         const fl_task_access *access = &task->accesses[i];
         if (is_read(access)) {
             add_tiles(route, fl_graph_data(task->graph, access->slot), fl_task_tiles(task, i),
-                      missing);
+                      fl_task_parts(task, i), missing);
         }
     }
 }
@@ -231,7 +240,7 @@ fl_missing_total fl_missing_haul(const fl_worker *w, const fl_task *task)
         fl_rect tiles = fl_task_tiles(task, i);
         for (uint32_t t = 0; is_read(access) && t < fl_rect_count(tiles); ++t) {
             uint32_t tile = fl_rect_at(tiles, t);
-            double bytes = lacking(data, tile, place);
+            double bytes = lacking(data, tile, fl_task_parts(task, i), place);
             haul.in_ns += bytes > 0 ? bytes * best_way(places, data, tile, place) : 0;
         }
         if (access->mode != FILCH_READ && is_followed) {
@@ -306,7 +315,7 @@ static void add_grains(const fl_route *route, const filch_job *job, uint32_t lo,
         if (operands[i].is_streamed) {
             add_streamed(route, &operands[i], &seen);
         } else {
-            add_tiles(route, operands[i].data, operands[i].tiles, &seen);
+            add_tiles(route, operands[i].data, operands[i].tiles, NULL, &seen);
         }
     }
     add_scaled(missing, &seen, reach < hi ? (double)(hi - lo) / (reach - lo) : 1);
