@@ -50,11 +50,12 @@ static filch_status check_reduction(const filch_graph *graph, const filch_task_d
 static filch_status refuse_common(const filch_graph *graph, const filch_task_desc *desc, uint32_t j,
                                   uint32_t i)
 {
-    const filch_access *a = &desc->accesses[j], *b = &desc->accesses[i];
+    const filch_data *data = desc->accesses[j].data;
+    fl_tiles a = fl_access_tiles(&desc->accesses[j]), b = fl_access_tiles(&desc->accesses[i]);
     return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
                            "accesses %u and %u name tile (%u, %u) of %s%s%s, one to write it", j, i,
-                           a->row > b->row ? a->row : b->row, a->col > b->col ? a->col : b->col,
-                           FL_NAME("", a->data->label, "the handle"));
+                           a.row0 > b.row0 ? a.row0 : b.row0, a.col0 > b.col0 ? a.col0 : b.col0,
+                           FL_NAME("", data->label, "the handle"));
 }
 
 /* Tells whether one of two accesses writes, so that they may have no tile in common. */

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Halos on the fake driver: a GPU gets the part of a neighbouring tile, and nothing is copied
+ * within a GPU where its memory has room for the handles. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "make.h"
+
+#define IMAGE "FAKECUBIN arch=90 entry=smooth,blur"
+enum { TILES = 8, TILE = 16, N = TILES * TILE, STEPS = 6, SIDE = 12, SQUARE = 4, HALO = 2 };
+
+static filch_runtime *runtime;
+static uint64_t now[N], next[N], model[2][N];
+static uint64_t grid[2][SIDE * SIDE], grid_model[2][SIDE * SIDE];
+
+/* smooth(tile with a halo, the same tile of another vector) */
+static int smooth(const filch_call *call)
+{
+    const filch_view *from = &call->views[0], *to = &call->views[1];
+    for (uint64_t i = 0; i < to->rows; i++) {
+        uint64_t sum = 0;
+        for (uint64_t k = 0; k <= 2 * HALO; k++) {
+            uint64_t at = to->row + i + k - HALO; /* wraps below 0 */
+            if (at - from->row < from->rows)
+                sum += (k + 3) * ((const uint64_t *)from->ptr)[at - from->row];
+        }
+        ((uint64_t *)to->ptr)[i] = sum + to->row + i;
+    }
+    return 0;
+}
+
+/* blur(tile with a halo, the same tile of another matrix) */
+static int blur(const filch_call *call)
+{
+    const filch_view *from = &call->views[0], *to = &call->views[1];
+    for (uint64_t j = 0; j < to->cols; j++)
+        for (uint64_t i = 0; i < to->rows; i++) {
+            uint64_t sum = 0;
+            for (uint64_t c = 0; c < from->cols; c++)
+                for (uint64_t r = 0; r < from->rows; r++) {
+                    uint64_t down = from->row + r - to->row - i + 1;
+                    uint64_t across = from->col + c - to->col - j + 1;
+                    if (down <= 2 && across <= 2)
+                        sum += (3 * across + down + 1) *
+                               ((const uint64_t *)from->ptr)[c * from->ld + r];
+                }
+            ((uint64_t *)to->ptr)[j * to->ld + i] = sum;
+        }
+    return 0;
+}
+
+static void start(const char *devices, const char *links, const char *memory)
+{
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
+    fakecuda_reset();
+    assert_true(fakecuda_configure(links));
+    fakecuda_register_filch("smooth", smooth, 2, false, 0);
+    fakecuda_register_filch("blur", blur, 2, false, 0);
+    config.devices = devices;
+    config.policy = FILCH_POLICY_STATIC;
+    if (memory != NULL)
+        (void)setenv("FILCH_MEMORY_LIMIT", memory, 1);
+    (void)setenv("FILCH_REPLAY", "0", 1);
+    runtime = runtime_of(&config);
+    (void)unsetenv("FILCH_MEMORY_LIMIT");
+    (void)unsetenv("FILCH_REPLAY");
+}
+
+static void stop(void)
+{
+    assert_ok(filch_runtime_destroy(runtime));
+    assert_int_equal(fakecuda_violations(), 0);
+}
+
+static void add(filch_graph *graph, filch_codelet *codelet, filch_access from, filch_access to,
+                uint32_t affinity)
+{
+    const filch_access accesses[] = {from, to};
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = codelet;
+    desc.accesses = accesses;
+    desc.access_count = 2;
+    desc.affinity = affinity;
+    assert_ok(filch_graph_add(graph, &desc, NULL));
+}
+
+static void wait_for(filch_job *job, filch_device_stats *stats, uint32_t devices)
+{
+    filch_job_info info = {.size = sizeof info};
+    await_result(job, FILCH_OK);
+    assert_ok(filch_job_stats(job, &info, stats, devices));
+    assert_ok(filch_job_release(job));
+}
+
+/* --- A vector in strips --- */
+
+static void step_model(uint32_t step)
+{
+    const filch_view from = {.ptr = model[step % 2], .rows = N, .cols = 1};
+    const filch_view to = {.ptr = model[1 - step % 2], .rows = N, .cols = 1};
+    const filch_view views[] = {from, to};
+    (void)smooth(&(const filch_call){.views = views});
+}
+
+/* The first half of the tiles belongs to device 0. */
+static filch_graph *strips(filch_data *const data[2], uint32_t devices)
+{
+    static const filch_halo halo = {.rows_before = HALO, .rows_after = HALO};
+    filch_codelet *codelet = codelet_of(runtime, IMAGE, "smooth", NULL, 0);
+    filch_graph *graph = graph_of(runtime);
+    for (uint32_t step = 0; step < STEPS; step++)
+        for (uint32_t tile = 0; tile < TILES; tile++)
+            add(graph, codelet, (filch_access)FILCH_R_HALO(data[step % 2], tile, 0, &halo),
+                (filch_access)FILCH_W(data[1 - step % 2], tile, 0), 1 + tile * devices / TILES);
+    return graph;
+}
+
+static void check_strips(filch_data *const data[2], uint32_t submissions)
+{
+    for (uint32_t step = 0; step < STEPS * submissions; step++)
+        step_model(step);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_ok(filch_data_acquire(data[i], FILCH_READ));
+    assert_memory_equal(now, model[0], sizeof now);
+    assert_memory_equal(next, model[1], sizeof next);
+}
+
+static void begin_strips(filch_data *data[2])
+{
+    for (uint64_t i = 0; i < N; i++)
+        now[i] = model[0][i] = i * i + 1;
+    memset(next, 0, sizeof next);
+    memset(model[1], 0, sizeof model[1]);
+    data[0] = vector_of(runtime, now, N, TILE, FILCH_DATA_MANAGED);
+    data[1] = vector_of(runtime, next, N, TILE, FILCH_DATA_MANAGED);
+}
+
+static void neighbours_get_parts_of_tiles(void **state)
+{
+    filch_device_stats stats[2] = {{0}};
+    filch_data *data[2];
+    (void)state;
+    start("cuda:0,cuda:1", "{\"devices\": [{\"count\": 2}]}", NULL);
+    begin_strips(data);
+    filch_graph *graph = strips(data, 2);
+    wait_for(submit(graph), stats, 2);
+    /* The first step brings the tiles, and parts of tiles that come as a whole later. */
+    uint64_t most = N / 2 + TILES * HALO + (STEPS - 1) * HALO;
+    for (int d = 0; d < 2; d++) {
+        assert_in_range(stats[d].bytes_in + stats[d].bytes_peer, N / 2 * sizeof *now,
+                        most * sizeof *now);
+        assert_int_equal(stats[d].bytes_out, 0);
+    }
+    /* A second submission finds every tile in its place. */
+    uint64_t within = fakecuda_count("cuMemcpyDtoDAsync");
+    wait_for(submit(graph), stats, 2);
+    assert_int_equal(fakecuda_count("cuMemcpyDtoDAsync"), within);
+    for (int d = 0; d < 2; d++) {
+        assert_int_equal(stats[d].bytes_in, 0);
+        assert_int_equal(stats[d].bytes_peer, STEPS * HALO * sizeof *now);
+    }
+    assert_ok(filch_graph_destroy(graph));
+    check_strips(data, 2);
+    stop();
+}
+
+/* With room for everything, for some tiles, with slices of one GPU, and without peer access. */
+static void results_are_right_everywhere(void **state)
+{
+    static const struct {
+        const char *devices, *links, *memory;
+        uint32_t count;
+    } cases[] = {
+        {"cuda:0", "{\"devices\": [{}]}", NULL, 1},
+        {"cuda:0", "{\"devices\": [{}]}", "3K", 1},
+        {"cuda:0,cuda:1", "{\"devices\": [{\"count\": 2}]}", "2K", 2},
+        {"cuda:0/88+24", "{\"devices\": [{}]}", NULL, 2},
+        {"cuda:0,cuda:1",
+         "{\"devices\": [{\"count\": 2}], \"links\": [{\"from\": 0, \"to\": 1, \"peer\": false},"
+         "{\"from\": 1, \"to\": 0, \"peer\": false}]}",
+         NULL, 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        filch_data *data[2];
+        start(cases[i].devices, cases[i].links, cases[i].memory);
+        begin_strips(data);
+        filch_graph *graph = strips(data, cases[i].count);
+        for (int submission = 0; submission < 2; submission++)
+            finish(submit(graph), FILCH_OK);
+        assert_ok(filch_graph_destroy(graph));
+        check_strips(data, 2);
+        stop();
+    }
+}
+
+/* --- A matrix in squares --- */
+
+static void blur_model(uint32_t step)
+{
+    const filch_view views[] = {
+        {.ptr = grid_model[step % 2], .rows = SIDE, .cols = SIDE, .ld = SIDE},
+        {.ptr = grid_model[1 - step % 2], .rows = SIDE, .cols = SIDE, .ld = SIDE}};
+    (void)blur(&(const filch_call){.views = views});
+}
+
+static void squares_have_corners(void **state)
+{
+    static const filch_halo halo = {1, 1, 1, 1};
+    static const char *const devices[] = {"cuda:0", "cuda:0,cuda:1", "cuda:0/88+24"};
+    static const char *const limits[] = {NULL, "3K"};
+    enum { ACROSS = SIDE / SQUARE };
+    (void)state;
+    for (size_t c = 0; c < 6; c++) {
+        filch_data *data[2];
+        filch_data_desc desc = FILCH_DATA_DESC_INIT;
+        start(devices[c % 3], "{\"devices\": [{\"count\": 2}]}", limits[c / 3]);
+        desc.element = sizeof **grid;
+        desc.rows = desc.cols = SIDE;
+        desc.tile_rows = desc.tile_cols = SQUARE;
+        for (uint32_t i = 0; i < 2; i++) {
+            for (uint64_t k = 0; k < SIDE * SIDE; k++)
+                grid[i][k] = grid_model[i][k] = 5 * k * k + i;
+            desc.ptr = grid[i];
+            assert_ok(filch_data_create(runtime, &desc, &data[i]));
+        }
+        filch_codelet *codelet = codelet_of(runtime, IMAGE, "blur", NULL, 0);
+        filch_graph *graph = graph_of(runtime);
+        for (uint32_t step = 0; step < STEPS; step++) {
+            for (uint32_t k = 0; k < ACROSS * ACROSS; k++)
+                add(graph, codelet,
+                    (filch_access)FILCH_R_HALO(data[step % 2], k / ACROSS, k % ACROSS, &halo),
+                    (filch_access)FILCH_W(data[1 - step % 2], k / ACROSS, k % ACROSS),
+                    FILCH_ANY_DEVICE);
+            blur_model(step);
+        }
+        finish(submit(graph), FILCH_OK);
+        assert_ok(filch_graph_destroy(graph));
+        assert_memory_equal(grid, grid_model, sizeof grid);
+        stop();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(neighbours_get_parts_of_tiles),
+        cmocka_unit_test(results_are_right_everywhere),
+        cmocka_unit_test(squares_have_corners),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
