@@ -208,7 +208,7 @@ static inline filch_status note_access(const filch_graph *graph, const filch_tas
     kinds->temporaries |= (uintptr_t)access->data->tile_hosts;
     if (FL_UNLIKELY(kinds->most > 1)) {
         status = check_block(graph, desc, i);
-        kinds->block_count += fl_access_is_block(access);
+        kinds->block_count += status == FILCH_OK && fl_access_is_block(access);
     } else if (FL_UNLIKELY((*tiles & bit) != 0)) {
         status = check_repeated(graph, desc, i);
     }

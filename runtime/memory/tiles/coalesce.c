@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/tiles/coalesce.h"
 
+#include "memory/tiles/edge.h"
+
 /* Column bytes sufficient for nearly the full rate of the link. */
 #define WIDE_BYTES ((size_t)64 << 10)
 /* Column bytes sufficient under memory pressure or with several GPUs. Under pressure a tile
@@ -96,7 +98,8 @@ static bool may_come(const fl_choice *c, uint32_t tile)
     const uint32_t place = c->device->place;
     bool fits = c->block != NULL ? fl_replica_at(c->replicas, tile, place)->block == c->block
                                  : fl_coalesced_may_join(c->data, c->replicas, tile, place);
-    return fits && is_missing(c->places, c->data, c->replicas, tile, place) &&
+    return fits && fl_edge_find(c->replicas, tile, place) == NULL &&
+           is_missing(c->places, c->data, c->replicas, tile, place) &&
            fl_tile_source(c->places, c->data, c->replicas, tile, c->device) == 0;
 }
 

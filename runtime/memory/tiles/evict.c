@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "memory/tiles/edge.h"
 #include "memory/tiles/tiles.h"
 
 /* Maximum number of candidates compared; the next search continues behind the compared blocks. */
@@ -493,8 +494,10 @@ static filch_status save_tile(fl_places *places, fl_block *block, fl_replicas *r
     if (is_good && !is_good_elsewhere(places, data, replicas, tile, block->place)) {
         fl_device *home = data->home != 0 ? places->at[data->home].device : NULL;
         filch_view view = fl_data_tile_view(data, tile);
-        /* A copy to a claimed tile could arrive after the writing kernel. */
-        if (home != NULL && fl_replica_at(replicas, tile, data->home)->is_claimed) {
+        /* A copy to a claimed tile could arrive after the writing kernel. Items read the edge of a
+         * tile. */
+        if (home != NULL && (fl_replica_at(replicas, tile, data->home)->is_claimed ||
+                             fl_edge_find(replicas, tile, data->home) != NULL)) {
             home = NULL;
         }
         if (home != NULL && !fl_device_is_lost(home, NULL)) {

@@ -2,6 +2,7 @@
 #include "memory/tiles/replica.h"
 
 #include "memory/tiles/coalesce.h"
+#include "memory/tiles/edge.h"
 
 /* --- Waits --- */
 
@@ -142,6 +143,56 @@ static void unpin(const fl_operand *operand, uint32_t place)
     }
 }
 
+/* Returns the operand's elements in a tile, as on the host. */
+static filch_view part_view(const fl_operand *operand, uint32_t tile)
+{
+    const filch_view all = host_view(operand), whole = fl_data_tile_view(operand->data, tile);
+    return fl_data_common_view(operand->data, &all, &whole);
+}
+
+/* Tells whether the operand's halo ends within a tile that the node lacks. Requires the lock. */
+static bool is_edge(const fl_operand *operand, const fl_replicas *replicas, uint32_t tile,
+                    uint32_t place)
+{
+    if (operand->region == NULL || place == 0 ||
+        fl_replica_is_valid(operand->data, fl_replica_at(replicas, tile, place), place)) {
+        return false;
+    }
+    filch_view part = part_view(operand, tile), whole = fl_data_tile_view(operand->data, tile);
+    return part.rows < whole.rows || part.cols < whole.cols;
+}
+
+/* Tells whether the operand may use its edges in the node. A broadcast may be about to copy tiles.
+ * Requires the lock. */
+static bool has_edges_free(const fl_operand *operand, const fl_replicas *replicas, uint32_t place)
+{
+    bool is_free = operand->region == NULL || fl_load_relaxed(&replicas->pins) == 0;
+    for (uint32_t i = 0; operand->region != NULL && is_free && i < fl_rect_count(operand->tiles);
+         ++i) {
+        uint32_t tile = fl_rect_at(operand->tiles, i);
+        filch_view part = part_view(operand, tile);
+        is_free = !is_edge(operand, replicas, tile, place) ||
+                  fl_edge_admits(replicas, tile, place, &part);
+    }
+    return is_free;
+}
+
+/* Ends the uses of edges at the first `count` tiles of an operand. */
+static void leave_edges(fl_places *places, const fl_operand *operand, uint32_t place,
+                        uint32_t count, uint64_t fetched)
+{
+    fl_replicas *replicas = replicas_of(operand);
+    if (operand->region == NULL || count == 0) {
+        return;
+    }
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t i = 0; i < count; ++i) {
+        fl_edge_leave(&places->core->memory, replicas, fl_rect_at(operand->tiles, i), place,
+                      fetched);
+    }
+    fl_mutex_unlock(&replicas->lock);
+}
+
 /* Undoes the reservations of the first `count` operands. */
 static void unreserve(const fl_fetch *fetch, fl_operand *operands, uint32_t count)
 {
@@ -155,6 +206,7 @@ static void unreserve(const fl_fetch *fetch, fl_operand *operands, uint32_t coun
             fl_block_give(fetch->places, operand->staging, 0);
             operand->staging = NULL;
         } else if (!operand->is_streamed) {
+            leave_edges(fetch->places, operand, fetch->place, operand->edged, operand->fetched);
             unpin(operand, fetch->place);
         }
     }
@@ -184,7 +236,8 @@ static bool reserve_resident(const fl_fetch *fetch, fl_operand *operand, bool st
         fl_replicas *replicas = replicas_of(operand);
         fl_mutex_lock(&replicas->lock);
         fl_block *block = find_block(replicas, operand, fetch->place);
-        if (block != NULL && (stays || !may_regroup(fetch, operand, replicas, block))) {
+        if (block != NULL && (stays || !may_regroup(fetch, operand, replicas, block)) &&
+            has_edges_free(operand, replicas, fetch->place)) {
             pin(fetch, block);
             operand->is_reserved = true;
         }
@@ -495,13 +548,6 @@ static filch_status bring_part(const fl_fetch *fetch, const fl_operand *operand,
     return copy_part(fetch, operand, replicas, tile, view, to);
 }
 
-/* Returns the operand's elements in a tile, as on the host. */
-static filch_view part_view(const fl_operand *operand, uint32_t tile)
-{
-    const filch_view all = host_view(operand), whole = fl_data_tile_view(operand->data, tile);
-    return fl_data_common_view(operand->data, &all, &whole);
-}
-
 /* Copies the part of an operand in a tile into the operand's private memory. Requires the lock. */
 static filch_status gather_tile(const fl_fetch *fetch, const fl_operand *operand,
                                 fl_replicas *replicas, uint32_t tile)
@@ -514,32 +560,89 @@ static filch_status gather_tile(const fl_fetch *fetch, const fl_operand *operand
     return bring_part(fetch, operand, replicas, tile, &view, to);
 }
 
-/* Tells whether the operand's halo ends within a tile that the node lacks. Requires the lock. */
-static bool is_edge(const fl_fetch *fetch, const fl_operand *operand, const fl_replicas *replicas,
-                    uint32_t tile)
-{
-    filch_data *data = operand->data;
-    if (operand->region == NULL || fetch->place == 0 ||
-        fl_replica_is_good(fetch->places, data, fl_replica_at(replicas, tile, fetch->place),
-                           fetch->place)) {
-        return false;
-    }
-    filch_view part = part_view(operand, tile), whole = fl_data_tile_view(data, tile);
-    return part.rows < whole.rows || part.cols < whole.cols;
-}
-
-/* Copies the part of a halo in a tile to the tile's place in the node. The tile stays invalid. The
- * tile has no writer before the operand's use has ended, so another copy of the tile to the node
- * brings the same bytes. Requires the lock. */
+/* Starts the copies to an edge. Requires the lock. */
 static filch_status fill_edge(const fl_fetch *fetch, const fl_operand *operand,
-                              fl_replicas *replicas, uint32_t tile)
+                              fl_replicas *replicas, fl_edge *edge)
 {
-    const fl_replica *replica = fl_replica_at(replicas, tile, fetch->place);
-    filch_view view = part_view(operand, tile);
+    const fl_replica *replica = fl_replica_at(replicas, edge->tile, fetch->place);
+    fl_waits own = {.count = 0};
+    fl_fetch alone = *fetch;
+    alone.waits = &own;
     /* A copy of an earlier version must not arrive behind the part. */
     (void)fl_marker_await(fetch->places, replica->ready, NULL);
-    return bring_part(fetch, operand, replicas, tile, &view,
-                      fl_spot_of(operand->data, &view, replica->block, fetch->place));
+    filch_status status =
+        bring_part(&alone, operand, replicas, edge->tile, &edge->part,
+                   fl_spot_of(operand->data, &edge->part, replica->block, fetch->place));
+    for (uint32_t i = 0; i < own.count; ++i) { /* also after a failure: copies may be under way */
+        fl_edge_note(edge, own.at[i]);
+    }
+    edge->is_filled = status == FILCH_OK;
+    return status;
+}
+
+/* Makes the elements of an edge available. Requires the lock. */
+static filch_status use_edge(const fl_fetch *fetch, const fl_operand *operand,
+                             fl_replicas *replicas, fl_edge *edge)
+{
+    filch_status status = edge->is_filled ? FILCH_OK : fill_edge(fetch, operand, replicas, edge);
+    for (uint32_t i = 0; i < edge->copy_count && i < FL_EDGE_COPIES; ++i) {
+        filch_status added = fl_waits_add(fetch->waits, edge->copies[i], fetch->error);
+        status = status == FILCH_OK ? added : status;
+    }
+    return status;
+}
+
+/* Fills the edges of an operand with a halo in place. */
+static filch_status fill_edges(const fl_fetch *fetch, fl_operand *operand)
+{
+    fl_replicas *replicas = replicas_of(operand);
+    filch_status status = FILCH_OK;
+    if (operand->region == NULL || operand->staging != NULL || fetch->place == 0) {
+        return FILCH_OK;
+    }
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t i = 0; i < fl_rect_count(operand->tiles) && status == FILCH_OK; ++i) {
+        uint32_t tile = fl_rect_at(operand->tiles, i);
+        fl_edge *edge = NULL;
+        if (is_edge(operand, replicas, tile, fetch->place)) {
+            filch_view part = part_view(operand, tile);
+            status = fl_edge_join(&fetch->places->core->memory, operand->data, replicas, tile,
+                                  fetch->place, &part, operand->fetched, &edge, fetch->error);
+        }
+        operand->edged += status == FILCH_OK;
+        status =
+            edge != NULL && status == FILCH_OK ? use_edge(fetch, operand, replicas, edge) : status;
+    }
+    fl_mutex_unlock(&replicas->lock);
+    return status;
+}
+
+/* Ends the fetch of edges. */
+static void settle_edges(const fl_fetch *fetch, const fl_operand *operand)
+{
+    fl_replicas *replicas = replicas_of(operand);
+    if (operand->edged == 0) {
+        return;
+    }
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t i = 0; i < operand->edged; ++i) {
+        fl_edge_fetched(replicas, fl_rect_at(operand->tiles, i), fetch->place);
+    }
+    fl_mutex_unlock(&replicas->lock);
+}
+
+/* Makes a tile of an operand available as a whole. Requires the lock. */
+static filch_status fetch_tile(const fl_fetch *fetch, const fl_operand *operand,
+                               fl_replicas *replicas, uint32_t tile)
+{
+    const fl_replica *replica = fl_replica_at(replicas, tile, fetch->place);
+    if (replicas->edges != NULL && (operand->mode & FILCH_READ) != 0 &&
+        !fl_replica_is_valid(operand->data, replica, fetch->place) &&
+        fl_edge_find(replicas, tile, fetch->place) != NULL) {
+        return FILCH_NOT_READY; /* items read a part of the tile where the copy would go */
+    }
+    return fl_tile_fetch(fetch->places, operand->data, replicas, tile, fetch->device, operand->mode,
+                         operand->traffic, fetch->waits, fetch->error);
 }
 
 /* Sets the view to the operand's location. Requires the lock. */
@@ -589,10 +692,9 @@ static filch_status fill(const fl_fetch *fetch, fl_operand *operand)
     for (uint32_t i = 0; i < fl_rect_count(operand->tiles) && status == FILCH_OK; ++i) {
         uint32_t tile = fl_rect_at(operand->tiles, i);
         status = operand->staging != NULL ? gather_tile(fetch, operand, replicas, tile)
-                 : is_edge(fetch, operand, replicas, tile)
-                     ? fill_edge(fetch, operand, replicas, tile)
-                     : fl_tile_fetch(fetch->places, operand->data, replicas, tile, fetch->device,
-                                     operand->mode, operand->traffic, fetch->waits, fetch->error);
+                 : is_edge(operand, replicas, tile, fetch->place)
+                     ? FILCH_OK /* fill_edges, behind the tiles of all operands */
+                     : fetch_tile(fetch, operand, replicas, tile);
     }
     if (status == FILCH_OK) {
         set_view(fetch, operand, replicas);
@@ -613,6 +715,7 @@ filch_status fl_operands_fetch(fl_places *places, fl_device *device, fl_operand 
     for (uint32_t i = 0; i < count; ++i) {
         operands[i].is_reserved = false;
         operands[i].staging = NULL;
+        operands[i].edged = 0;
         /* Makes the replicas of the handle if missing. */
         if (fl_replicas_get(places, operands[i].data) == NULL) {
             return fl_replicas_tell_none(operands[i].data, error);
@@ -620,6 +723,10 @@ filch_status fl_operands_fetch(fl_places *places, fl_device *device, fl_operand 
     }
     if (fetch.place != 0) {
         fl_residents_come(places, fetch.place);
+        for (uint32_t i = 0; i < count; ++i) {
+            /* Relaxed: an item that follows another on a device is fetched after it. */
+            operands[i].fetched = fl_load_relaxed(&places->residents[fetch.place].entered);
+        }
         while (here < count && reserve_resident(&fetch, &operands[here], false)) {
             ++here;
         }
@@ -628,12 +735,18 @@ filch_status fl_operands_fetch(fl_places *places, fl_device *device, fl_operand 
             status = reserve_in_turn(&fetch, operands, count);
         }
     }
+    bool has_begun = status == FILCH_OK; /* copies may be under way */
     for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
         status = fill(&fetch, &operands[i]);
-        here = status == FILCH_OK ? here : UINT32_MAX; /* copies may be under way */
+    }
+    for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
+        status = fill_edges(&fetch, &operands[i]);
+    }
+    for (uint32_t i = 0; i < count && status == FILCH_OK; ++i) {
+        settle_edges(&fetch, &operands[i]);
     }
     if (status != FILCH_OK && fetch.place != 0) {
-        if (here == UINT32_MAX) {
+        if (has_begun) {
             fl_waits_abandon(places, waits); /* the copies use the reserved memory */
         }
         unreserve(&fetch, operands, count);
@@ -653,6 +766,8 @@ void fl_operands_release(fl_places *places, fl_device *device, fl_operand *opera
             fl_block_give(places, operand->staging, 0);
             operand->staging = NULL;
         } else if (!is_staged) {
+            leave_edges(places, operand, place, fl_rect_count(operand->tiles),
+                        staged != NULL ? staged->fetched : operand->fetched);
             unpin(operand, place);
         }
     }
@@ -663,7 +778,7 @@ void fl_operands_release(fl_places *places, fl_device *device, fl_operand *opera
 
 fl_staged fl_operands_staged(const fl_operand *operands, uint32_t count)
 {
-    fl_staged staged = {{0}};
+    fl_staged staged = {.fetched = count != 0 ? operands[0].fetched : 0};
     for (uint32_t i = 0; i < count && i < FL_MOST_STAGED; ++i) {
         staged.bits[i / 64] |= (uint64_t)(operands[i].staging != NULL) << i % 64;
     }
@@ -771,6 +886,7 @@ filch_status fl_operand_commit(fl_places *places, fl_device *device, fl_operand 
         for (uint32_t other = 0; other < replicas->places; ++other) {
             fl_replica_invalidate(data, fl_replica_at(replicas, tile, other));
         }
+        fl_edge_end(&places->core->memory, replicas, tile);
         fl_replica_set(data, fl_replica_at(replicas, tile, place), FL_MODIFIED, marker);
     }
     if (data->has_home && place != data->home && operand->is_final) {
@@ -890,6 +1006,10 @@ filch_status fl_replica_open(fl_places *places, filch_data *data, uint32_t tile,
         bool is_known = fl_load_relaxed(&replica->version) == fl_data_version(data);
         bool is_good = fl_replica_is_good(places, data, replica, place);
         spots[place] = (fl_replica_spot){.is_good = is_good};
+        if (wanted[place] && !is_good && fl_edge_find(replicas, tile, place) != NULL) {
+            status = FILCH_NOT_READY; /* items read a part of the tile where the copy would go */
+            break;
+        }
         /* A copy under way since before the last write of the handle. */
         if (wanted[place] && !is_good) {
             (void)fl_marker_await(places, replica->ready, NULL);

@@ -21,7 +21,7 @@
  *     tiles that other items use. Chunks of a buffer owned by the host between jobs always use
  *     private copies (`is_streamed`), with a copy out if written.
  * A halo has parts of tiles. An invalid tile at the side of a halo gets the part into its place in
- * the block, and stays invalid.
+ * the block, and stays invalid (edge.h).
  * Handles fitting into memory thus lie in a single block without further copies, and larger handles
  * lie in blocks of tiles or chunks. A tile in a larger block is used in place. Eviction takes the
  * whole block; the tiles come back on demand. Columns lie without gaps in every block but the
@@ -75,6 +75,8 @@ typedef struct fl_operand {
      * the memory until published or given back. */
     fl_block *staging;
     bool is_reserved; /* internal to fetch */
+    uint32_t edged;   /* internal to fetch: tiles looked at for edges */
+    uint64_t fetched; /* set by fetch: the number of the fetch in the node */
     /* Counters of the operand's copies, an entry per device; null: not counted. */
     fl_traffic *traffic;
 } fl_operand;
@@ -106,10 +108,12 @@ typedef struct fl_admission {
     bool is_spare;                 /* eviction is forbidden for the operands */
 } fl_admission;
 
-/* Bit set of a work item's staged operands; an item has no more staged operands than bits. */
+/* What a work item's fetch leaves for the release: a bit set of the staged operands, and the number
+ * of the fetch in the node. An item has no more staged operands than bits. */
 #define FL_MOST_STAGED 256
 typedef struct fl_staged {
     uint64_t bits[FL_MOST_STAGED / 64];
+    uint64_t fetched;
 } fl_staged;
 
 /* Makes every operand of a work item available to a device (null: a device in the host's

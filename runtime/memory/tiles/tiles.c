@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/tiles/tiles.h"
 
+#include "memory/tiles/edge.h"
+
 #include "memory/route/relay.h"
 
 /* Maximum number of source nodes compared for a tile. */
@@ -68,6 +70,9 @@ fl_replicas *fl_replicas_get(fl_places *places, filch_data *data)
 void fl_replicas_free(fl_places *places, filch_data *data)
 {
     fl_replicas *replicas = fl_load_relaxed(&data->replicas); /* no users of the handle remain */
+    while (replicas->edges != NULL) {
+        fl_edge_end(&places->core->memory, replicas, replicas->edges->tile);
+    }
     fl_mutex_fini(&replicas->lock);
     fl_free(&places->core->memory, replicas, replicas->bytes);
     fl_store_relaxed(&data->replicas, NULL);

@@ -41,8 +41,9 @@ typedef struct fl_replicas {
     /* Number of calls of fl_replica_pin not yet undone. Changed under the lock; a read without
      * the lock is an estimate. */
     _Atomic uint32_t pins;
-    fl_block home;  /* the caller's buffer on a device, if the home is a device */
-    fl_replica *at; /* table ordered by node, then by tile */
+    struct fl_edge *edges; /* parts of tiles for items in flight (edge.h) */
+    fl_block home;         /* the caller's buffer on a device, if the home is a device */
+    fl_replica *at;        /* table ordered by node, then by tile */
 } fl_replicas;
 
 static inline fl_replica *fl_replica_at(const fl_replicas *replicas, uint32_t tile, uint32_t place)
