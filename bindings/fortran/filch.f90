@@ -14,7 +14,7 @@ module filch
   implicit none
   public
   private :: settle, refuse, text_of, c_text, at_least_one, batch_desc, wrong_access, wrong_memory
-  private :: wrong_csr, fill_csr
+  private :: wrong_csr, fill_csr, is_negative
   integer(c_int32_t), parameter, private :: NO_TILES = -2 ! rows or cols of a block, below 1
 
   ! A failure: status (FILCH_OK: none), the own code of the task, the driver or the system, a
@@ -574,7 +574,33 @@ contains
     if (present(cols)) access%cols = merge(cols, NO_TILES, cols > 0)
   end function
 
-  ! What is wrong with the first access that names no tile, numbers counted from 1; empty: none.
+  ! Reads rows x cols tiles, 1 x 1 unless given, from the tile (row, col) on, with a halo around
+  ! them, cut to the handle: they are one view, which begins with the halo. The halo is a target, and
+  ! stays as it is until graph%add has returned, which refuses negative numbers. Null: no halo.
+  function filch_r_halo(data, halo, row, col, rows, cols) result(access)
+    type(filch_data_t), intent(in) :: data
+    type(filch_halo), pointer, intent(in) :: halo
+    integer, intent(in), optional :: row, col, rows, cols
+    type(filch_access) :: access
+    access = filch_tile(data, FILCH_READ, row, col)
+    if (present(rows)) access%rows = merge(rows, NO_TILES, rows > 0)
+    if (present(cols)) access%cols = merge(cols, NO_TILES, cols > 0)
+    if (associated(halo)) access%halo = c_loc(halo)
+  end function
+
+  ! Whether a halo has a negative number, which would be a huge one for C; null: no halo.
+  function is_negative(halo)
+    type(c_ptr), intent(in) :: halo
+    logical :: is_negative
+    type(filch_halo), pointer :: at
+    is_negative = .false.
+    if (.not. c_associated(halo)) return
+    call c_f_pointer(halo, at)
+    is_negative = min(at%rows_before, at%rows_after, at%cols_before, at%cols_after) < 0
+  end function
+
+  ! What is wrong with the first access that names no tile or no halo, numbers counted from 1; empty:
+  ! none.
   function wrong_access(list) result(text)
     type(filch_access), intent(in) :: list(:)
     character(:), allocatable :: text
@@ -589,6 +615,8 @@ contains
       else if (list(k)%rows == NO_TILES .or. list(k)%cols == NO_TILES) then
         write (line, '(a,i0,a)') 'accesses(', k, &
           '): a block has at least 1 row and 1 column of tiles'
+      else if (is_negative(list(k)%halo)) then
+        write (line, '(a,i0,a)') 'accesses(', k, '): a number of the halo is negative'
       else
         cycle
       end if

@@ -6,7 +6,7 @@ module filch_arrays
   implicit none
   private
   public :: filch_array, filch_memory, filch_memory_t, filch_view_of, filch_ld, filch_rows_above, &
-    filch_csr_of, filch_csr_pointers, filch_csr_columns, filch_csr_values
+    filch_cols_left, filch_csr_of, filch_csr_pointers, filch_csr_columns, filch_csr_values
 
   ! Where an array lies; made by filch_array() and filch_memory().
   type :: filch_memory_t
@@ -29,7 +29,8 @@ module filch_arrays
   ! call filch_view_of(task, k, x): makes the pointer x, of one or two dimensions, a view of the
   ! k-th access, valid during the call. x is null if there is no such access, if its elements have
   ! another size, or if there are several columns and x has one dimension. A pointer of two
-  ! dimensions has gaps between its columns, and must not be declared contiguous.
+  ! dimensions has gaps between its columns, and must not be declared contiguous. Of an access with
+  ! a halo x begins with the halo: filch_rows_above() and filch_cols_left() tell where.
   interface filch_view_of
     module procedure view_r8_1, view_r8_2, view_r4_1, view_r4_2, view_c8_1, view_c8_2, view_c4_1, &
       view_c4_2, view_i4_1, view_i4_2, view_i8_1, view_i8_2
@@ -101,6 +102,18 @@ contains
     if (k < 1 .or. k > task%view_count) return
     call c_f_pointer(task%views, views, [task%view_count])
     rows = views(k)%row
+  end function
+
+  ! Columns of the handle to the left of the k-th view; 0 without such a view.
+  recursive function filch_cols_left(task, k) result(cols)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: k
+    integer(c_int64_t) :: cols
+    type(filch_view), pointer :: views(:)
+    cols = 0
+    if (k < 1 .or. k > task%view_count) return
+    call c_f_pointer(task%views, views, [task%view_count])
+    cols = views(k)%col
   end function
 
   pure function distance(first, second) result(bytes)

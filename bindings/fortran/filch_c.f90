@@ -337,6 +337,13 @@ module filch_c
     integer(c_int64_t) :: cols = 0
   end type
 
+  type, bind(c) :: filch_halo
+    integer(c_int64_t) :: rows_before = 0
+    integer(c_int64_t) :: rows_after = 0
+    integer(c_int64_t) :: cols_before = 0
+    integer(c_int64_t) :: cols_after = 0
+  end type
+
   type, bind(c) :: filch_access
     type(c_ptr) :: data = c_null_ptr
     integer(c_int32_t) :: row = 0
@@ -346,6 +353,7 @@ module filch_c
     integer(c_int64_t) :: bytes = 0
     integer(c_int32_t) :: rows = 0
     integer(c_int32_t) :: cols = 0
+    type(c_ptr) :: halo = c_null_ptr
   end type
 
   type, bind(c) :: filch_submit_desc

@@ -80,6 +80,22 @@ static void batches(filch::runtime &runtime, filch::data &dx, filch::data &dy)
     smooth.run();
 }
 
+static void halos(filch::runtime &runtime, filch::data &dx, filch::data &dy)
+{
+    filch::graph graph = runtime.graph();
+    const filch_halo halo = {1, 1, 0, 0}; // rows before and after, columns before and after
+    for (std::uint32_t i = 0; i < dx.tile_rows(); ++i)
+        graph.add("smooth",
+                  [](filch::view<const double> x, filch::view<double> y) {
+                      for (std::uint64_t j = 0; j < y.rows; ++j) {
+                          const std::uint64_t k = j + y.row - x.row; // j or j + 1
+                          y[j] = k == 0 || k + 1 == x.rows ? x[k] : (x[k - 1] + x[k + 1]) / 2;
+                      }
+                  },
+                  filch::read(dx.tile(i), halo), filch::write(dy.tile(i)));
+    graph.run();
+}
+
 static void open(filch::runtime &runtime, filch::data &dx)
 {
     filch::graph graph = runtime.open_graph();
@@ -171,6 +187,10 @@ int main()
     blocks(runtime, dx);
     batches(runtime, dx, dy);
     require(y[4] == 0 && y[0] == 1 && y[999] == 1, "the batch");
+    const std::vector<double> smooth = y;
+    std::fill(y.begin(), y.end(), 0);
+    halos(runtime, dx, dy);
+    require(y == smooth, "the halos");
     open(runtime, dx);
     look(runtime, dx);
     kernels(runtime, dx);

@@ -39,6 +39,19 @@ contains
     code = 0
   end function
 
+  recursive integer(c_int) function smooth_tile(task) bind(c) result(code)
+    type(filch_call), intent(in) :: task
+    real(c_double), pointer :: x(:), y(:)
+    integer :: j, k
+    call filch_view_of(task, 1, x) ! begins an element before, but at the edge
+    call filch_view_of(task, 2, y)
+    do j = 1, size(y)
+      k = j + int(filch_rows_above(task, 2) - filch_rows_above(task, 1))
+      y(j) = (x(max(k - 1, 1)) + x(min(k + 1, size(x))))/2
+    end do
+    code = 0
+  end function
+
   recursive integer(c_int) function multiply(task) bind(c) result(code) ! A; y; some of x
     type(filch_call), intent(in) :: task
     integer, pointer :: starts(:), columns(:)
@@ -104,6 +117,22 @@ contains
                                      filch_items(dy, FILCH_READWRITE)], grain=50_c_int64_t)
   end subroutine
 
+  subroutine halos(runtime, dx, dy)
+    type(filch_runtime_t), intent(in) :: runtime
+    type(filch_data_t), intent(in) :: dx, dy
+    type(filch_codelet_t) :: code
+    type(filch_graph_t) :: graph
+    type(filch_halo), target :: halo
+    integer :: i
+    call code%create(runtime, 'smooth_tile', smooth_tile)
+    call graph%create(runtime)
+    halo = filch_halo(rows_before=1, rows_after=1) ! and cols_before=, cols_after=
+    do i = 1, dx%tile_rows
+      call graph%add(code, [filch_r_halo(dx, halo, i), filch_w(dy, i)])
+    end do
+    call graph%run()
+  end subroutine
+
   ! Differences of neighbours in a circle, by a sparse matrix.
   subroutine sparse(runtime, x, y)
     type(filch_runtime_t), intent(in) :: runtime
@@ -166,6 +195,9 @@ program tour
   call dy%create(runtime, filch_array(y), tile_rows=250)
   call batches(runtime, dx, dy)
   if (any(y(2:999) /= x(2:999))) error stop 'smooth'
+  y = 0
+  call halos(runtime, dx, dy)
+  if (any(y /= [1.5_c_double, x(2:999), 999.5_c_double])) error stop 'halos'
   call sparse(runtime, dx, dy)
   if (any(y /= [(1, i=1, 999), -999])) error stop 'sparse'
   call jobs(runtime, dx)

@@ -62,6 +62,21 @@ def batches(runtime, x, y):
     batch.run()
 
 
+def halos(runtime, x, y):
+    dx, dy = runtime.data(x, tile=250), runtime.data(y, tile=250)
+    graph = runtime.graph()
+
+    def smooth(x, inside, y):  # x[inside] is the tile
+        for i in range(len(y)):
+            k = inside.start + i
+            y[i] = (x[max(k - 1, 0)] + x[min(k + 1, len(x) - 1)]) / 2
+
+    for i in range(len(dx)):
+        tile = filch.read(dx[i]).halo(1, 1)  # of matrices also columns: halo(1, 1, 2, 2)
+        graph.add(smooth, tile, tile.inside, filch.write(dy[i]))
+    graph.run()
+
+
 def jobs(runtime, x):
     dx = runtime.data(x, tile=250)
     graph = runtime.open_graph()
@@ -129,6 +144,9 @@ def main():
         assert tasks(runtime, x) == 499500
         batches(runtime, x, y)
         assert (y[1:-1] == x[1:-1]).all()
+        y[:] = 0
+        halos(runtime, x, y)
+        assert (y[1:-1] == x[1:-1]).all() and (y[0], y[-1]) == (0.5, 998.5)
         jobs(runtime, x)
         assert (x == 2 * np.arange(1000)).all()
         sparse(runtime, x, y[:-1])

@@ -70,6 +70,11 @@ refuse 'g.add("a", [](view<const double>) {}, filch::read(x.tiles()));' \
     'a block of tiles is a parameter views<T>'
 refuse 'g.add("a", [](filch::views<const double>) {}, filch::read(x.tile(0)));' \
     'a block of tiles is a parameter views<T>'
+halo='const filch_halo halo = {1, 1, 0, 0}; '
+accept "$halo g.add(\"a\", [](view<const double>) {}, filch::read(x.block(), halo));"
+refuse "$halo g.add(\"a\", [](view<double>) {}, filch::read(x.tile(0), halo));" \
+    'what a task only reads is a parameter view<const T>'
+refuse "$halo filch::readwrite(x.tile(0), halo);" 'no matching'
 refuse 'g.add("a", [](view<const double>) {});' 'a task has one view for every access'
 refuse 'g.add("a", [] {}, filch::read(x));' 'a task has one view for every access'
 refuse 'g.add("a", [](view<const double>) {}, x);' 'behind the function of a task stand accesses'

@@ -214,7 +214,7 @@ class Refusals(check.Case):
         self.refuse(TypeError, "a function or a Kernel", lambda: graph.add(3))
         self.refuse(TypeError, "data as a whole",
                     lambda: self.runtime.batch(10, print, filch.read(x[0])))
-        self.refuse(TypeError, "to tiles", lambda: filch.read(x[0]).halo(1, 1))
+        self.refuse(TypeError, "to tiles", lambda: filch.read(x[0]).scale(2))
         self.refuse(ValueError, "has a halo", lambda: filch.write(x).halo(1, 1))
         self.refuse(ValueError, "before is -1", lambda: filch.read(x).halo(-1, 1))
         self.refuse(ValueError, "no bytes", lambda: filch.scratch(0))

@@ -125,6 +125,26 @@ class Gpus(unittest.TestCase):
                 expected[:4] += 1
                 np.testing.assert_array_equal(there.contents(), expected)
 
+    def test_halos(self):
+        """Of tiles in a GPU's memory a function on the core gets a copy, halo included."""
+        for order in "CF":
+            array = np.asarray(np.arange(42.0).reshape(7, 6), order=order)
+            data = self.runtime.data(CudaArray(self, 1, array), (3, 2), device=1)
+            graph = self.runtime.graph()
+            seen = []
+            for i in range(3):
+                for j in range(3):
+                    read = filch.read(data[i, j]).halo(1, 2, 3, 1)
+                    graph.add(lambda x, at: seen.append((x, x[at])), read, read.inside)
+            graph.run()
+            found = {part[0, 0]: (x, part) for x, part in seen}
+            for i in range(0, 7, 3):
+                for j in range(0, 6, 2):
+                    x, part = found[array[i, j]]
+                    np.testing.assert_array_equal(x, array[max(i - 1, 0):i + 5,
+                                                           max(j - 3, 0):j + 3])
+                    np.testing.assert_array_equal(part, array[i:i + 3, j:j + 2])
+
     def test_batches(self):
         x = DLPackArray(self, 0, np.arange(1000.0))
         y = np.ones(1000)

@@ -453,6 +453,15 @@ class filch_tiling(_c.Structure):
             setattr(self, name, value)
 
 
+class filch_halo(_c.Structure):
+    _fields_ = [
+        ("rows_before", _c.c_uint64),
+        ("rows_after", _c.c_uint64),
+        ("cols_before", _c.c_uint64),
+        ("cols_after", _c.c_uint64),
+    ]
+
+
 class filch_access(_c.Structure):
     _fields_ = [
         ("data", _c.c_void_p),
@@ -463,6 +472,7 @@ class filch_access(_c.Structure):
         ("bytes", _c.c_uint64),
         ("rows", _c.c_uint32),
         ("cols", _c.c_uint32),
+        ("halo", _c.c_void_p),
     ]
 
 

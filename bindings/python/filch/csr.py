@@ -9,7 +9,7 @@ from . import c
 from .data import MODES, Hold, Tiles
 from .library import lib
 from .owner import State, pointer_to
-from .view import SIZE, View
+from .view import NO_HALO, SIZE, View
 
 
 def _integers(matrix, name):
@@ -132,7 +132,7 @@ class CsrState(State):
 class CsrView(View):
     """View of row blocks: of one in a task, of all for the host."""
 
-    is_block, ready = False, None
+    is_block, halo, ready = False, NO_HALO, None
 
     def __init__(self, data, mode, rows):
         super().__init__(data, mode)
@@ -170,6 +170,12 @@ class RowBlocks(Tiles):
 
     def block(self):
         raise TypeError("a task reads or changes single row blocks of a sparse matrix")
+
+    def with_halo(self, before, after, cols_before, cols_after):
+        raise TypeError("a row block of a sparse matrix has no halo")
+
+    def inside(self):
+        raise TypeError("a row block of a sparse matrix is no array")
 
 
 class CsrHold(Hold):

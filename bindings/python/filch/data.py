@@ -10,7 +10,7 @@ from .device_array import DeviceArray, is_transposed
 from .error import Error
 from .library import lib
 from .owner import State, pointer_to
-from .view import ItemView, TileView, memory
+from .view import NO_HALO, ItemView, TileView, memory, tiles_box
 
 MODES = {"r": c.FILCH_READ, "w": c.FILCH_WRITE, "rw": c.FILCH_READWRITE}
 
@@ -190,14 +190,39 @@ class Tiles:
 
     def __init__(self, data, rows, cols, is_block=False):
         self.data, self.rows, self.cols, self.is_block = data, rows, cols, is_block
+        self.halo = NO_HALO
 
     def block(self):
         """The tiles as one access and one view of a Kernel, in the place of one a tile."""
         return Tiles(self.data, self.rows, self.cols, True)
 
+    def with_halo(self, before, after, cols_before, cols_after):
+        """The tiles and so many rows and columns around them, cut to the data, as a block."""
+        given = {"before": before, "after": after, "cols_before": cols_before,
+                 "cols_after": cols_after}
+        for name, value in given.items():
+            given[name] = operator.index(value)
+            if given[name] < 0:
+                raise ValueError(f"{name} is {value}")
+        if self.data.ndim == 1 and (given["cols_before"] or given["cols_after"]):
+            raise ValueError("a halo with columns, around data of one axis")
+        made = self.block()
+        row0, row1, col0, col1 = tiles_box(self.data, self.rows, self.cols)
+        height, width = self.data.shape
+        made.halo = tuple(map(min, given.values(), (row0, height - row1, col0, width - col1)))
+        return made
+
+    def inside(self):
+        """Where the tiles are in an array with the halo: a slice an axis."""
+        row0, row1, col0, col1 = tiles_box(self.data, self.rows, self.cols)
+        above, left = self.halo[0], self.halo[2]
+        rows, cols = slice(above, above + row1 - row0), slice(left, left + col1 - col0)
+        return rows if self.data.ndim == 1 else (rows, cols)
+
     def view(self, mode, is_block):
         """The view of a task, or of the host. is_block: the tiles are one access."""
-        return TileView(self.data, mode, self.rows, self.cols, is_block)
+        return TileView(self.data, mode, self.rows, self.cols, is_block,
+                        self.halo if is_block else NO_HALO)
 
 
 class Access:
@@ -222,9 +247,8 @@ class Access:
         if self.items is None:
             raise TypeError("an access to tiles; an access of a batch is to the data as a whole")
         if self.mode != c.FILCH_READ and "scale" not in members:
-            raise ValueError("only a read access has a halo, or sees the whole data")
-        made = Access.__new__(Access)
-        made.__dict__.update(self.__dict__)
+            raise ValueError("only a read access sees the whole data")
+        made = self._copy()
         made.items = c.filch_batch_access.from_buffer_copy(self.items)
         for name, value in members.items():
             value = operator.index(value)
@@ -233,13 +257,39 @@ class Access:
             setattr(made.items, name, value)
         return made
 
+    def _copy(self):
+        made = Access.__new__(Access)
+        made.__dict__.update(self.__dict__)
+        return made
+
     def scale(self, elements, offset=0):
         """In a batch: elements an item, and the element of item 0."""
         return self._mapped(scale=elements, offset=offset)
 
-    def halo(self, before, after):
-        """In a batch: neighbours of the items, cut to the data."""
+    def halo(self, before, after, cols_before=0, cols_after=0):
+        """Elements around what is read, cut to the data.
+
+        Of tiles: rows before and after, and columns before and after. The tiles and the halo are
+        one access and one array, also of a Kernel; inside tells where the tiles are in the array.
+        In a batch, where an access is to the data as a whole: neighbours of the items.
+        """
+        if self.mode != c.FILCH_READ:
+            raise ValueError("only a read access has a halo")
+        if self.items is None:
+            made = self._copy()
+            made.tiles = self.tiles.with_halo(before, after, cols_before, cols_after)
+            return made
+        if cols_before or cols_after:
+            raise ValueError("a halo in a batch is of elements before and after, without columns")
         return self._mapped(before=before, after=after)
+
+    @property
+    def inside(self):
+        """Where the tiles are in the array that a function gets: array[access.inside] is the tiles.
+
+        A slice; of data with two axes, a slice an axis. Without a halo the tiles are all of it.
+        """
+        return self.tiles.inside()
 
     def whole(self):
         """In a batch: every chunk sees the whole."""

@@ -43,9 +43,14 @@ class GraphState(State):
 
 def _access(data, view, row, col):
     rows, cols = (len(view.rows), len(view.cols)) if view.is_block else (1, 1)
+    halo = view.halo
     if data.is_transposed:
-        row, col, rows, cols = col, row, cols, rows
-    return c.filch_access(data=data.handle, row=row, col=col, mode=view.mode, rows=rows, cols=cols)
+        row, col, rows, cols, halo = col, row, cols, rows, halo[2:] + halo[:2]
+    made = c.filch_access(data=data.handle, row=row, col=col, mode=view.mode, rows=rows, cols=cols)
+    if any(halo):
+        made.kept = c.filch_halo(*halo)
+        made.halo = ctypes.addressof(made.kept)
+    return made
 
 
 def accesses_of(name, arguments, is_block):
@@ -67,7 +72,9 @@ def accesses_of(name, arguments, is_block):
                             "read(), write(), readwrite()")
     if len(made) > 255:
         raise ValueError(f"'{name}' has {len(made)} accesses; 255 are possible")
-    return (c.filch_access * len(made))(*made), views, data
+    accesses = (c.filch_access * len(made))(*made)
+    accesses.kept = made                # with their halos
+    return accesses, views, data
 
 
 class Graph:

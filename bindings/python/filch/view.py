@@ -13,6 +13,13 @@ import numpy
 from . import c
 
 SIZE = ctypes.sizeof(c.filch_view)
+NO_HALO = (0, 0, 0, 0)      # rows before and after, columns before and after, of NumPy's axes
+
+
+def tiles_box(data, rows, cols):
+    """First row, end of the rows, first column and end of the columns of ranges of tiles."""
+    row_cuts, col_cuts = data.cuts
+    return row_cuts[rows.start], row_cuts[rows.stop], col_cuts[cols.start], col_cuts[cols.stop]
 
 
 def memory(view, dtype, is_transposed):
@@ -40,16 +47,15 @@ class View:
 class TileView(View):
     """View of a block of tiles: the same array in every call.
 
-    is_block: the block is one access, and not one a tile.
+    is_block: the block is one access, and not one a tile. halo: of a block, within the data.
     """
 
-    def __init__(self, data, mode, rows, cols, is_block=False):
+    def __init__(self, data, mode, rows, cols, is_block=False, halo=NO_HALO):
         super().__init__(data, mode)
-        self.is_block = is_block
+        self.is_block, self.halo = is_block, halo
         self.rows, self.cols = rows, cols          # ranges of tiles, of NumPy's axes
-        row_cuts, col_cuts = data.cuts
-        self.box = (row_cuts[rows.start], row_cuts[rows.stop],
-                    col_cuts[cols.start], col_cuts[cols.stop])
+        row0, row1, col0, col1 = tiles_box(data, rows, cols)
+        self.box = (row0 - halo[0], row1 + halo[1], col0 - halo[2], col1 + halo[3])
         self.address = self.ready = None
         if data.array is not None:
             row0, row1, col0, col1 = self.box
@@ -90,6 +96,8 @@ class TileView(View):
             view = c.filch_view.from_address(views + (first + k) * SIZE)
             theirs = memory(view, self.data.dtype, self.data.is_transposed)
             row0, col0 = row_cuts[row] - self.box[0], col_cuts[col] - self.box[2]
+            if self.is_block:
+                row0 = col0 = 0
             ours = array[row0:row0 + theirs.shape[0], col0:col0 + theirs.shape[1]]
             if is_back:
                 theirs[...] = ours

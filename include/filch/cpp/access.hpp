@@ -10,6 +10,7 @@
  * | write(tile), readwrite(tile), commute(tile), reduce(tile) | view<T> |
  * | read(block) | view<const T> |
  * | write(block), readwrite(block) | view<T> |
+ * | read(tile, halo), read(block, halo) | view<const T> |
  * | read(tiles) | views<const T> |
  * | write(tiles), readwrite(tiles), commute(tiles), reduce(tiles) | views<T> |
  * | scratch<T>(count) | view<T> |
@@ -44,6 +45,14 @@ template <filch_access_mode Mode> struct block_access {
 /** Access of a task to a block that the task sees as one view. */
 template <filch_access_mode Mode> struct joined_access {
     filch::block of; /**< The block. */
+};
+
+/** Access of a task that reads a tile, or a block of tiles, and a halo around it, as one view. */
+struct halo_access {
+    filch::tile first;  /**< The first tile. */
+    std::uint32_t rows; /**< Rows of tiles; 0: the block has no tiles. */
+    std::uint32_t cols; /**< Columns of tiles; 0: the block has no tiles. */
+    filch_halo halo;    /**< Rows and columns around the tiles. */
 };
 
 /** Access of a task to a row block of a sparse matrix; View is the parameter. */
@@ -200,6 +209,36 @@ inline joined_access<FILCH_READ> read(const block &of) noexcept
 {
     return {of};
 }
+
+/**
+ * Reads a tile with a halo around it, cut to the handle (filch_halo). The view begins with the
+ * halo: view::row and view::col tell where.
+ *
+ * @param at   the tile.
+ * @param halo rows and columns around the tile; copied.
+ * @return the access.
+ */
+inline halo_access read(const tile &at, const filch_halo &halo) noexcept
+{
+    return {at, 1, 1, halo};
+}
+
+/**
+ * Reads a block with a halo around it, as one view.
+ *
+ * @param of   the block.
+ * @param halo rows and columns around the block; copied.
+ * @return the access.
+ */
+inline halo_access read(const block &of, const filch_halo &halo) noexcept
+{
+    const tiles &at = of.at;
+    return {{at.data, at.element, at.row0, at.col0, at.is_const},
+            at.row0 < at.row1 ? at.row1 - at.row0 : 0,
+            at.col0 < at.col1 ? at.col1 - at.col0 : 0,
+            halo};
+}
+
 /** Reads in a batch. @param of the handle. @return the access. */
 inline item_access<FILCH_READ> read(const data &of) noexcept
 {
@@ -351,6 +390,10 @@ template <filch_access_mode Mode> struct access_traits<joined_access<Mode>> {
     static constexpr bool is_access = true, is_block = false, is_items = false;
     static constexpr bool is_written = Mode != FILCH_READ;
 };
+template <> struct access_traits<halo_access> {
+    static constexpr bool is_access = true, is_block = false, is_items = false;
+    static constexpr bool is_written = false;
+};
 template <filch_access_mode Mode, class View> struct access_traits<csr_access<Mode, View>> {
     static constexpr bool is_access = true, is_block = false, is_items = false;
     static constexpr bool is_written = Mode != FILCH_READ;
@@ -360,7 +403,7 @@ template <class T> struct access_traits<scratch_access<T>> {
     static constexpr bool is_written = true;
 };
 
-/* Accesses of one task, for the C interface. */
+/* Accesses of one task, for the C interface. Used while the accesses given to add() live. */
 class access_list
 {
   public:
@@ -414,6 +457,18 @@ class access_list
         }
         append(at.data, at.row0, at.col0, Mode, 0, at.row1 - at.row0, at.col1 - at.col0);
     }
+
+    /* The access stays until the list has been used: the list points to the halo. */
+    void add(const halo_access &access, std::uint64_t element, int parameter)
+    {
+        const tile &at = access.first;
+        require(at.element, element, false, parameter);
+        if (access.rows == 0 || access.cols == 0) {
+            fail(parameter, "a block without tiles");
+        }
+        append(at.data, at.row, at.col, FILCH_READ, 0, access.rows, access.cols, &access.halo);
+    }
+    void add(const halo_access &&access, std::uint64_t element, int parameter) = delete;
 
     template <filch_access_mode Mode, class View>
     void add(const csr_access<Mode, View> &access, std::uint64_t, int parameter)
@@ -497,12 +552,13 @@ class access_list
     }
 
     void append(filch_data *data, std::uint32_t row, std::uint32_t col, filch_access_mode mode,
-                std::uint64_t bytes, std::uint32_t rows = 0, std::uint32_t cols = 0)
+                std::uint64_t bytes, std::uint32_t rows = 0, std::uint32_t cols = 0,
+                const filch_halo *halo = nullptr)
     {
         if (count_ == limit) {
             refuse("filch::access", "'" + std::string(name_) + "' has more than 255 accesses");
         }
-        list_[count_++] = {data, row, col, mode, 0, bytes, rows, cols, nullptr};
+        list_[count_++] = {data, row, col, mode, 0, bytes, rows, cols, halo};
     }
 
     const char *name_;
