@@ -150,7 +150,7 @@ only 'chunk size' '^sched/' 'FL_(PIECE_)?PROBES_OF_REST' sched/decide/chunk.c:fl
 # Missing bytes, and the time of their copies.
 only 'missing bytes' '^(sched|graph)/' \
     'fl_tile_is_at\(|fl_replica_(is_valid|is_good|at)\(' sched/model/missing.c: graph/job/job_trace.c:count_resident
-only 'missing bytes' '^sched/' 'fl_(coalesced|rect)_bytes\(' sched/model/missing.c:lacking \
+only 'missing bytes' '^sched/' 'fl_(coalesced|rect|tile_part)_bytes\(' sched/model/missing.c:lacking \
     sched/model/missing.c:fl_missing_haul
 only 'missing bytes' '' 'fl_tile_is_at\([^;]*\?' sched/model/missing.c:lacking
 only 'transfer time' '' 'fl_bandwidths_get\(' memory/alloc/node.c:fl_places_rate device/links.c:

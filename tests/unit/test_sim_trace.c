@@ -382,6 +382,9 @@ static void test_wrong_uses(void **state)
     wrong_parts(GRAPH(",\"accesses\":[[0,0,17,1,2]]"), "a block that is not there");
     wrong_parts(GRAPH(",\"accesses\":[[0,0,23,2,1]]"), "in a mode that only tiles have");
     wrong_parts(GRAPH(",\"accesses\":[[0,0,33,2,1]]"), "a mode that does not exist");
+    wrong_parts(GRAPH(",\"accesses\":[[0,0,49,1,1,1,0,0]]"), "a halo's nine");
+    wrong_parts(GRAPH(",\"accesses\":[[0,0,49,1,1,1,0,-1,0]]"), "a negative size");
+    wrong_parts(GRAPH(",\"accesses\":[[0,0,51,1,1,1,0,1,0]]"), "does not only read");
     wrong_parts(GRAPH(",\"accesses\":[[0,\"0\",1]]"), "one a task");
     wrong_parts(GRAPH(",\"accesses\":[[1,0,1]]"), "a handle that is not there");
     wrong_parts(GRAPH(",\"accesses\":[[-1,0,1]]"), "a handle that is not there");
@@ -423,6 +426,17 @@ static void test_wrong_uses(void **state)
     assert_int_equal(record.graphs[0].uses[2].rows, 3);
     assert_int_equal(record.graphs[0].uses[2].cols, 1);
     assert_int_equal(record.graphs[0].priorities[0], -2);
+    assert_false(record.graphs[0].uses[2].has_halo);
+    bench_sim_record_free(&record);
+    read_text(PARTS(GRAPH(",\"accesses\":[[0,1,49,2,1,1,2,3,4,0,3,2]],\"priorities\":[-2]")),
+              &record);
+    assert_int_equal(record.graphs[0].use_begin[1], 2);
+    assert_int_equal(record.graphs[0].uses[0].rows, 2);
+    assert_true(record.graphs[0].uses[0].has_halo);
+    assert_int_equal(record.graphs[0].uses[0].halo.rows_before, 1);
+    assert_int_equal(record.graphs[0].uses[0].halo.rows_after, 2);
+    assert_int_equal(record.graphs[0].uses[0].halo.cols_before, 3);
+    assert_int_equal(record.graphs[0].uses[0].halo.cols_after, 4);
     bench_sim_record_free(&record);
 }
 

@@ -413,9 +413,10 @@ static void run_batch(filch_runtime *runtime, const filch_batch_desc *desc)
     assert_ok(filch_job_release(job));
 }
 
-#define GRAPH_OF_TWO                                                                        \
-    "[{\"graph\":1,\"successors\":[[],[]],\"accesses\":[[0,2,1,1,1,3,0,3,4],[0,1,17,2,1]]," \
-    "\"priorities\":[-3,4],\"homes\":[1,1]}]"
+#define GRAPH_OF_THREE                                                       \
+    "[{\"graph\":1,\"successors\":[[],[],[]],"                               \
+    "\"accesses\":[[0,2,1,1,1,3,0,3,4],[0,1,17,2,1],[0,1,49,1,1,3,20,0,0]]," \
+    "\"priorities\":[-3,4,-3],\"homes\":[1,1,1]}]"
 
 static void it_tells_what_tasks_and_batches_use(void **state)
 {
@@ -450,6 +451,10 @@ static void it_tells_what_tasks_and_batches_use(void **state)
     task.access_count = 1;
     task.priority = 4;
     assert_ok(filch_graph_add(graph, &task, NULL));
+    const filch_halo halo = {.rows_before = 3, .rows_after = UINT64_MAX};
+    task.accesses = (filch_access[]){FILCH_R_HALO(x, 1, 0, &halo)};
+    task.priority = -3;
+    assert_ok(filch_graph_add(graph, &task, NULL));
     assert_ok(filch_trace_start(runtime));
     assert_ok(fixture_run(graph));
     const filch_batch_access uses[] = {
@@ -478,7 +483,7 @@ static void it_tells_what_tasks_and_batches_use(void **state)
                  "\"managed\":false,\"on_device\":false,\"resident\":0},"
                  "{\"element\":8,\"rows\":60,\"cols\":1,\"row_cuts\":[5,25,30],\"tile_cols\":1,"
                  "\"managed\":true,\"on_device\":false,\"resident\":0}]");
-    expect_other("graphs", GRAPH_OF_TWO);
+    expect_other("graphs", GRAPH_OF_THREE);
     expect_other("batches", "[{\"job\":2,\"items\":10,\"grain\":2,\"accesses\":["
                             "{\"handle\":1,\"mode\":1,\"map\":\"whole\"},"
                             "{\"handle\":0,\"mode\":1,\"map\":\"affine\",\"offset\":10,\"scale\":5,"

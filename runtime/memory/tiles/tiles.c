@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/tiles/tiles.h"
 
-#include "memory/tiles/edge.h"
-
 #include "memory/route/relay.h"
+#include "memory/tiles/edge.h"
 
 /* Maximum number of source nodes compared for a tile. */
 #define MOST_SOURCES 32
@@ -323,6 +322,16 @@ size_t fl_rect_bytes(const filch_data *data, fl_rect rect)
 size_t fl_region_bytes(const filch_data *data, const fl_region *region)
 {
     filch_view view = fl_data_region_view(data, region);
+    return (size_t)(view.rows * view.cols * data->element);
+}
+
+size_t fl_tile_part_bytes(const filch_data *data, uint32_t tile, const fl_region *region)
+{
+    filch_view view = fl_data_tile_view(data, tile);
+    if (FL_UNLIKELY(region != NULL)) {
+        filch_view all = fl_data_region_view(data, region);
+        view = fl_data_common_view(data, &all, &view);
+    }
     return (size_t)(view.rows * view.cols * data->element);
 }
 

@@ -93,6 +93,8 @@ void fl_replica_clear(const fl_places *places, const fl_replica *replica, const 
 size_t fl_rect_bytes(const struct filch_data *data, fl_rect rect);
 /* Bytes of a region's elements. */
 size_t fl_region_bytes(const struct filch_data *data, const fl_region *region);
+/* Bytes of a tile, or of the elements in the tile of a region with the tile (null: no region). */
+size_t fl_tile_part_bytes(const struct filch_data *data, uint32_t tile, const fl_region *region);
 /* Bytes taken by tiles [first, end) stored without gaps between columns. */
 size_t fl_coalesced_bytes(const struct filch_data *data, uint32_t first, uint32_t end);
 /* Address inside a block of a tile, or of elements described by a view. */

@@ -29,15 +29,7 @@ typedef struct fl_route {
 static double lacking(const filch_data *data, uint32_t tile, const fl_region *region,
                       uint32_t place)
 {
-    if (fl_tile_is_at(data, tile, place)) {
-        return 0;
-    }
-    filch_view view = fl_data_tile_view(data, tile);
-    if (FL_UNLIKELY(region != NULL)) {
-        filch_view all = fl_data_region_view(data, region);
-        view = fl_data_common_view(data, &all, &view);
-    }
-    return (double)(view.rows * view.cols * view.element);
+    return fl_tile_is_at(data, tile, place) ? 0 : (double)fl_tile_part_bytes(data, tile, region);
 }
 
 static bool is_read(const fl_task_access *access)
