@@ -18,7 +18,6 @@ import filch
 # The page begins here.
 SOURCE = """
 #include <filch/filch.h>
-struct matrix { const int *starts, *columns; const double *values, *p; };
 
 static double sum(const filch_view *part, unsigned count)
 {
@@ -27,18 +26,23 @@ static double sum(const filch_view *part, unsigned count)
         total += *(const double *)part[k].ptr;
     return total;
 }
-int multiply(const filch_call *call) /* q, part of p . q, tiles of p near by */
+int multiply(const filch_call *call) /* rows of A, p near by; q, part of p . q */
 {
-    const struct matrix *a = call->args;
-    double *q = call->views[0].ptr, total = 0;
-    for (uint64_t i = 0, row = call->views[0].row; i < call->views[0].rows; i++, row++) {
+    filch_csr_block a = FILCH_CSR_BLOCK_INIT;
+    if (filch_csr_view(NULL, &call->views[0], &a) != FILCH_OK)
+        return 1;
+    const int *starts = a.pointers, *columns = a.columns;
+    const double *values = a.values, *p = call->views[1].ptr;
+    const int64_t first = (int64_t)call->views[1].row, row = (int64_t)a.row - first;
+    double *q = call->views[2].ptr, total = 0;
+    for (int64_t i = 0; i < (int64_t)a.rows; i++) {
         double value = 0;
-        for (int k = a->starts[row]; k < a->starts[row + 1]; k++)
-            value += a->values[k] * a->p[a->columns[k]];
+        for (int k = starts[i]; k < starts[i + 1]; k++)
+            value += values[k] * p[columns[k] - first];
         q[i] = value;
-        total += value * a->p[row];
+        total += value * p[row + i];
     }
-    *(double *)call->views[1].ptr = total;
+    *(double *)call->views[3].ptr = total;
     return 0;
 }
 int update(const filch_call *call) /* x, r, p, q, part of r . r; p . q; r . r before */
@@ -68,15 +72,11 @@ int direct(const filch_call *call) /* p, r; all of r . r now; all of r . r befor
 """
 
 
-class Matrix(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_void_p) for name in ("starts", "columns", "values", "p")]
-
-
-def add_iteration(graph, kernels, matrix, x, r, p, q, pq, old, new):
+def add_iteration(graph, kernels, a, x, r, p, q, pq, old, new):
     """An iteration. Each block of rows has a part of p . q, and of r . r before and after."""
-    for b in range(len(x)):  # rows have neighbours in the next blocks alone
-        graph.add(kernels["multiply"], filch.write(q[b]), filch.write(pq[b]),
-                  filch.read(p[max(b - 1, 0):b + 2]), args=matrix)
+    for b in range(len(a)):
+        graph.add(kernels["multiply"], filch.read(a[b]), filch.read(a.columns_of(b, p)),
+                  filch.write(q[b]), filch.write(pq[b]))
     for b in range(len(x)):
         graph.add(kernels["update"], filch.readwrite(x[b]), filch.readwrite(r[b]),
                   filch.read(p[b]), filch.read(q[b]), filch.write(new[b]), filch.read(pq),
@@ -113,10 +113,10 @@ def main():
         subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-xc", "-", "-o", path], check=True,
                        input=SOURCE.encode())
         library = ctypes.CDLL(path)
-        kernels = {name: runtime.kernel(name, library[name], args=args) for name, args in
-                   (("multiply", Matrix), ("update", 0), ("direct", 0))}
-        matrix = Matrix(*(each.ctypes.data for each in (a.indptr, a.indices, a.data, p)))
+        kernels = {name: runtime.kernel(name, library[name])
+                   for name in ("multiply", "update", "direct")}
         height = -(-rows // min(3 * len(runtime.devices), g, 60))  # a plane or more
+        matrix = runtime.csr(a, height)
         vectors = [runtime.data(each, height) for each in (x, r, p, q)]
         sums = [np.empty(len(vectors[0])) for _ in range(3)]
         pq, *rr = (runtime.data(each, 1) for each in sums)
