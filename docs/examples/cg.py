@@ -19,11 +19,11 @@ import filch
 SOURCE = """
 #include <filch/filch.h>
 
-static double sum(const filch_view *part, unsigned count)
+static double sum(const filch_view *parts)
 {
     double total = 0;
-    for (unsigned k = 0; k < count; k++)
-        total += *(const double *)part[k].ptr;
+    for (uint64_t k = 0; k < parts->rows; k++)
+        total += ((const double *)parts->ptr)[k];
     return total;
 }
 int multiply(const filch_call *call) /* rows of A, p near by; q, part of p . q */
@@ -49,8 +49,7 @@ int update(const filch_call *call) /* x, r, p, q, part of r . r; p . q; r . r be
 {
     double *x = call->views[0].ptr, *r = call->views[1].ptr, *part = call->views[4].ptr, total = 0;
     const double *p = call->views[2].ptr, *q = call->views[3].ptr;
-    const unsigned blocks = (call->view_count - 5) / 2;
-    const double alpha = sum(call->views + 5 + blocks, blocks) / sum(call->views + 5, blocks);
+    const double alpha = sum(&call->views[6]) / sum(&call->views[5]);
     for (uint64_t i = 0; i < call->views[0].rows; i++) {
         x[i] += alpha * p[i];
         r[i] -= alpha * q[i];
@@ -63,8 +62,7 @@ int direct(const filch_call *call) /* p, r; all of r . r now; all of r . r befor
 {
     double *p = call->views[0].ptr;
     const double *r = call->views[1].ptr;
-    const unsigned blocks = (call->view_count - 2) / 2;
-    const double beta = sum(call->views + 2, blocks) / sum(call->views + 2 + blocks, blocks);
+    const double beta = sum(&call->views[2]) / sum(&call->views[3]);
     for (uint64_t i = 0; i < call->views[0].rows; i++)
         p[i] = r[i] + beta * p[i];
     return 0;
@@ -79,11 +77,11 @@ def add_iteration(graph, kernels, a, x, r, p, q, pq, old, new):
                   filch.write(q[b]), filch.write(pq[b]))
     for b in range(len(x)):
         graph.add(kernels["update"], filch.readwrite(x[b]), filch.readwrite(r[b]),
-                  filch.read(p[b]), filch.read(q[b]), filch.write(new[b]), filch.read(pq),
-                  filch.read(old))
+                  filch.read(p[b]), filch.read(q[b]), filch.write(new[b]),
+                  filch.read(pq.block()), filch.read(old.block()))
     for b in range(len(x)):
-        graph.add(kernels["direct"], filch.readwrite(p[b]), filch.read(r[b]), filch.read(new),
-                  filch.read(old))
+        graph.add(kernels["direct"], filch.readwrite(p[b]), filch.read(r[b]),
+                  filch.read(new.block()), filch.read(old.block()))
 # The page ends here.
 
 
