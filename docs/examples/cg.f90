@@ -14,7 +14,8 @@ contains
     call filch_csr_columns(task, 1, columns)
     call filch_csr_values(task, 1, values)
     call filch_view_of(task, 2, p_b)
-    call filch_view_of(task, 3, q_b); call filch_view_of(task, 4, part)
+    call filch_view_of(task, 3, q_b)
+    call filch_view_of(task, 4, part)
     call multiply_rows(size(q_b), starts, columns, values, int(filch_rows_above(task, 2)), p_b, &
                        int(filch_rows_above(task, 3)), q_b, part(1))
     code = 0
@@ -116,7 +117,7 @@ program cg
   g = argument(1, 40, 400)
   call make(g)
   call runtime%create('host')
-  height = (rows - 1)/min(3*runtime%device_count(), g, 60) + 1 ! a plane or more
+  height = (rows - 1)/min(3*runtime%device_count(), g) + 1 ! a plane or more
   call a%create_csr(runtime, filch_array(starts), filch_array(columns), filch_array(values), &
                     rows, tile_rows=height)
   call v(1)%create(runtime, filch_array(x), tile_rows=height)

@@ -102,7 +102,7 @@ def plain(a, x, r, p, most):
 
 def main():
     g, most, repeats = [int(each) for each in sys.argv[1:]] + [40, 50, 1][len(sys.argv) - 1:]
-    line, one = scipy.sparse.diags([-1.0, 2.0, -1.0], [-1, 0, 1], (g, g)), scipy.sparse.identity(g)
+    line = scipy.sparse.diags([-1.0, 2.0, -1.0], [-1, 0, 1], (g, g))
     a = scipy.sparse.kronsum(scipy.sparse.kronsum(line, line), line).tocsr()
     rows = g ** 3
     x, r, p, q = (np.empty(rows) for _ in range(4))
@@ -113,7 +113,7 @@ def main():
         library = ctypes.CDLL(path)
         kernels = {name: runtime.kernel(name, library[name])
                    for name in ("multiply", "update", "direct")}
-        height = -(-rows // min(3 * len(runtime.devices), g, 60))  # a plane or more
+        height = -(-rows // min(3 * len(runtime.devices), g))  # a plane or more
         matrix = runtime.csr(a, height)
         vectors = [runtime.data(each, height) for each in (x, r, p, q)]
         sums = [np.empty(len(vectors[0])) for _ in range(3)]
