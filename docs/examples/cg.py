@@ -124,6 +124,7 @@ def main():
         times, results = ([], []), [None, None]
         for k in range(2 * repeats):
             x[:], r[:], p[:] = 0, 1, 1
+            time.sleep(0.05)  # threads of the other side spin on after their work
             begin = time.perf_counter()
             if k % 2 == 0:
                 sums[1][:] = rows / len(sums[1])
