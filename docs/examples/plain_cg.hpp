@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <thread>
 
 #ifdef _OPENMP
 #define LOOP(clauses) LOOP_(omp parallel for schedule(static) clauses)
@@ -47,7 +48,8 @@ inline void plain_cg(problem &s, int most)
     }
 }
 
-// Argument number at of the program, 1 to most; ends the program where the argument is anything else.
+// Argument number at of the program, 1 to most; ends the program where the argument is anything
+// else.
 inline int argument(int argc, char **argv, int at, int otherwise, long most)
 {
     char *end = nullptr;
@@ -73,6 +75,8 @@ template <class Solve> int measure(int argc, char **argv, problem &s, const Solv
     problem plain = s;
     std::vector<double> times[2];
     const auto seconds = [](const auto &run) {
+        // Threads of the other side spin on after their work: they are to fall asleep.
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
         const auto begin = std::chrono::steady_clock::now();
         run();
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

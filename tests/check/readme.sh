@@ -55,6 +55,12 @@ diff <(sed '1,/^$/d' docs/examples/heat.c) \
         docs/tutorial-cpu.md) ||
     { echo "docs/tutorial-cpu.md and docs/examples/heat.c differ"; exit 1; }
 
+# The pages say how long the solvers are.
+for each in cg.cpp:120 cg.f90:150 cg.py:150; do
+    lines=$(wc -l <"docs/examples/${each%:*}")
+    [ "$lines" -le "${each#*:}" ] || { echo "docs/examples/${each%:*} has $lines lines"; exit 1; }
+done
+
 count=0
 for page in README.md docs/*.md docs/rooms/*.md bindings/README.md $(find runtime -name README.md); do
     while read -r target; do

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "backend/cuda/driver/api.h"
 #include "csr_cases.h"
 #include "make.h"
 
@@ -236,12 +237,41 @@ static void enqueue_functions_name_the_matrix(void **state)
     stop();
 }
 
+static void refuse_pinned(CUresult result, filch_status wanted, const char *call)
+{
+    filch_data *made = NULL;
+    filch_error error = FILCH_ERROR_INIT;
+    csr_arrays arrays;
+    filch_csr_desc desc = csr_describe(&model, 4, 4, 0, &arrays);
+    desc.flags = FILCH_DATA_PIN;
+    desc.label = "stubborn";
+    fakecuda_fail("cuMemHostRegister", 1, 1, result, -1, false);
+    assert_int_equal(filch_csr_create(runtime, &desc, &made), wanted);
+    assert_null(made);
+    assert_ok(filch_runtime_error(runtime, &error));
+    assert_int_equal(error.status, wanted);
+    assert_string_equal(error.call, call);
+    assert_string_equal(error.label, "stubborn");
+    csr_drop(&arrays);
+}
+
+static void errors_name_the_call(void **state)
+{
+    (void)state;
+    start("cuda:0", 0);
+    refuse_pinned(FL_CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, FILCH_WRONG_STATE,
+                  "filch_csr_create");
+    refuse_pinned(FL_CUDA_ERROR_OUT_OF_MEMORY, FILCH_NO_DEVICE_MEMORY, "cuMemHostRegister");
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_stay),
         cmocka_unit_test(values_come_back),
         cmocka_unit_test(enqueue_functions_name_the_matrix),
+        cmocka_unit_test(errors_name_the_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -451,6 +451,7 @@ static void refuse(const filch_csr_desc *desc, filch_status expected, const char
     assert_ptr_equal(matrix, untouched);
     assert_int_equal(memory.bytes, bytes);
     filch_error error = fixture_error(runtime);
+    assert_string_equal(error.call, "filch_csr_create");
     if (error.status != expected || strstr(error.text, text) == NULL) {
         fail_msg("'%s' in the place of '%s'", error.text, text);
     }
@@ -659,6 +660,10 @@ static void test_memory(void **state)
         if (status != FILCH_OK) {
             assert_int_equal(status, FILCH_OUT_OF_MEMORY);
             assert_null(matrix);
+            filch_error error = fixture_error(runtime);
+            assert_int_equal(error.status, FILCH_OUT_OF_MEMORY);
+            assert_string_equal(error.call, "filch_csr_create");
+            assert_string_equal(error.label, "A");
             ++failures;
         }
     }

@@ -332,7 +332,7 @@ static filch_status make_buffer(fl_core *core, const filch_csr_desc *d, fl_csr *
 }
 
 /* Makes the handle of a filled table. */
-static filch_status make_handle(filch_runtime *runtime, const filch_csr_desc *d, fl_csr *csr,
+static filch_status make_handle(fl_core *core, const filch_csr_desc *d, fl_csr *csr,
                                 const uint64_t *sizes, filch_data **matrix)
 {
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
@@ -345,16 +345,15 @@ static filch_status make_handle(filch_runtime *runtime, const filch_csr_desc *d,
     desc.row_cut_count = csr->count;
     desc.flags = FILCH_DATA_MANAGED | d->flags;
     desc.label = d->label;
-    filch_status status = filch_data_create(runtime, &desc, matrix);
+    filch_status status = fl_data_create(core, CREATE, &desc, matrix);
     if (status == FILCH_OK) {
         (*matrix)->csr = csr;
     }
     return status;
 }
 
-static filch_status create(filch_runtime *runtime, const filch_csr_desc *d, filch_data **matrix)
+static filch_status create(fl_core *core, const filch_csr_desc *d, filch_data **matrix)
 {
-    fl_core *core = fl_core_of(runtime);
     fl_csr *csr = make_table(&core->memory, d);
     if (csr == NULL) {
         return fail_memory(core, d, table_bytes((uint32_t)fl_csr_count(d)));
@@ -366,7 +365,7 @@ static filch_status create(filch_runtime *runtime, const filch_csr_desc *d, filc
         status = sizes != NULL ? make_buffer(core, d, csr, sizes) : fail_memory(core, d, bytes);
     }
     if (status == FILCH_OK) {
-        status = make_handle(runtime, d, csr, sizes, matrix);
+        status = make_handle(core, d, csr, sizes, matrix);
     }
     fl_free(&core->memory, sizes, bytes);
     if (status != FILCH_OK) {
@@ -391,7 +390,7 @@ filch_status filch_csr_create(filch_runtime *runtime, const filch_csr_desc *desc
     status = fl_size_check(core, desc, sizeof *desc, sizeof *desc, "the descriptor", CREATE, NULL);
     status = status == FILCH_OK ? check_desc(core, desc) : status;
     status = status == FILCH_OK ? check_pointers(core, desc) : status;
-    return status == FILCH_OK ? create(runtime, desc, matrix) : status;
+    return status == FILCH_OK ? create(core, desc, matrix) : status;
 }
 
 /* --- Questions --- */

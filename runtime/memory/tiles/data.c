@@ -50,12 +50,12 @@ static filch_data_desc complete(const filch_data_desc *desc)
     return full;
 }
 
-static filch_status fail(fl_core *core, const char *label, const char *what)
+static filch_status fail(fl_core *core, const char *call, const char *label, const char *what)
 {
-    return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CREATE, label, "%s", what);
+    return fl_core_fail(core, FILCH_INVALID_ARGUMENT, call, label, "%s", what);
 }
 
-static filch_status check_buffer(fl_core *core, const filch_data_desc *d)
+static filch_status check_buffer(fl_core *core, const char *call, const filch_data_desc *d)
 {
     bool has_none = (d->flags & FILCH_DATA_NO_BUFFER) != 0;
     bool on_device = (d->flags & FILCH_DATA_ON_DEVICE) != 0;
@@ -76,7 +76,7 @@ static filch_status check_buffer(fl_core *core, const filch_data_desc *d)
                         : (d->flags & FILCH_DATA_TEMPORARY) != 0 && d->ld != d->rows
                             ? "a temporary has no leading dimension: its tiles have no gaps"
                             : NULL;
-    return wrong == NULL ? FILCH_OK : fail(core, d->label, wrong);
+    return wrong == NULL ? FILCH_OK : fail(core, call, d->label, wrong);
 }
 
 /* Checks the cuts of an axis: tiles of a common size, or a size per tile. */
@@ -156,8 +156,8 @@ static filch_status check_shape(fl_core *core, const char *call, const filch_dat
 
 static filch_status check_desc(fl_core *core, const filch_data_desc *desc, filch_data **data)
 {
-    return desc == NULL   ? fail(core, NULL, "the descriptor is null")
-           : data == NULL ? fail(core, NULL, "there is nowhere to put the handle")
+    return desc == NULL   ? fail(core, CREATE, NULL, "the descriptor is null")
+           : data == NULL ? fail(core, CREATE, NULL, "there is nowhere to put the handle")
                           : fl_size_check(core, desc, DESC_SIZE_FIRST, sizeof *desc,
                                           "the descriptor", CREATE, NULL);
 }
@@ -197,32 +197,32 @@ static const filch_data *find_overlap(const filch_data *data)
 }
 
 /* Reports a backend's error under the handle's name. */
-static filch_status report(fl_core *core, filch_status status, filch_error *error,
+static filch_status report(fl_core *core, const char *call, filch_status status, filch_error *error,
                            const char *label)
 {
     snprintf(error->label, sizeof error->label, "%s", label);
-    return error->call[0] == '\0' ? fl_core_fail(core, status, CREATE, label, "%s", error->text)
+    return error->call[0] == '\0' ? fl_core_fail(core, status, call, label, "%s", error->text)
                                   : (fl_error_store(&core->errors, error), status);
 }
 
-static filch_status take_device(filch_data *data, const filch_data_desc *d)
+static filch_status take_device(filch_data *data, const char *call, const filch_data_desc *d)
 {
     fl_core *core = data->object.core;
     const fl_places *places = core->places;
     filch_error error = FILCH_ERROR_INIT;
     if (d->device >= places->device_count) {
-        return fl_core_fail(core, FILCH_BAD_INDEX, CREATE, d->label, "there is no device %u",
+        return fl_core_fail(core, FILCH_BAD_INDEX, call, d->label, "there is no device %u",
                             d->device);
     }
     const fl_device *device = &places->devices[d->device];
     if (device->backend->interop == NULL || device->place == 0) {
-        return fl_core_fail(core, FILCH_UNSUPPORTED, CREATE, d->label,
+        return fl_core_fail(core, FILCH_UNSUPPORTED, call, d->label,
                             "%s has no memory that a buffer could be in", device->info.name);
     }
     filch_status status =
         device->backend->interop->check(device, d->ptr, fl_data_bytes(data), data->label, &error);
     if (status != FILCH_OK) {
-        return report(core, status, &error, data->label);
+        return report(core, call, status, &error, data->label);
     }
     fl_mutex_lock(&core->lock); /* other threads find the buffer now */
     data->home = device->place;
@@ -230,7 +230,7 @@ static filch_status take_device(filch_data *data, const filch_data_desc *d)
     const filch_data *other = find_overlap(data);
     if (other != NULL) {
         data->home_base = NULL;
-        status = fl_core_fail(core, FILCH_ALIAS, CREATE, data->label,
+        status = fl_core_fail(core, FILCH_ALIAS, call, data->label,
                               "the buffer of '%s' has elements in common with that of '%s'",
                               data->label, other->label);
     }
@@ -241,7 +241,7 @@ static filch_status take_device(filch_data *data, const filch_data_desc *d)
 /* --- Page-locked buffers --- */
 
 /* Page-locks the buffer through a single device, for every device. */
-static filch_status pin(filch_data *data)
+static filch_status pin(filch_data *data, const char *call)
 {
     fl_core *core = data->object.core;
     const fl_places *places = core->places;
@@ -255,7 +255,7 @@ static filch_status pin(filch_data *data)
         filch_status status =
             device->backend->interop->pin(device, host, fl_data_bytes(data), data->label, &error);
         if (status != FILCH_OK) {
-            return report(core, status, &error, data->label);
+            return report(core, call, status, &error, data->label);
         }
         data->pinned_by = device;
         break;
@@ -337,6 +337,34 @@ static filch_data *make(fl_core *core, const char *call, const filch_data_desc *
     return made;
 }
 
+filch_status fl_data_create(fl_core *core, const char *call, const filch_data_desc *desc,
+                            filch_data **data)
+{
+    filch_data_desc full = complete(desc);
+    filch_status status = check_buffer(core, call, &full);
+    status = status == FILCH_OK ? check_shape(core, call, &full) : status;
+    if (status != FILCH_OK) {
+        return status;
+    }
+    filch_data *made = make(core, call, &full);
+    if (made == NULL) {
+        return FILCH_OUT_OF_MEMORY;
+    }
+    if ((full.flags & FILCH_DATA_ON_DEVICE) != 0) {
+        status = take_device(made, call, &full);
+    } else {
+        fl_store_relaxed(&made->host, full.ptr); /* the handle is not shared yet */
+        status = (full.flags & FILCH_DATA_PIN) != 0 ? pin(made, call) : FILCH_OK;
+    }
+    if (status != FILCH_OK) {
+        fl_data_free_parts(made);
+        fl_object_delete(made);
+        return status;
+    }
+    *data = made;
+    return FILCH_OK;
+}
+
 filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *desc,
                                filch_data **data)
 {
@@ -346,32 +374,7 @@ filch_status filch_data_create(filch_runtime *runtime, const filch_data_desc *de
     }
     fl_core *core = fl_core_of(runtime);
     status = check_desc(core, desc, data);
-    if (status != FILCH_OK) {
-        return status;
-    }
-    filch_data_desc full = complete(desc);
-    status = check_buffer(core, &full);
-    status = status == FILCH_OK ? check_shape(core, CREATE, &full) : status;
-    if (status != FILCH_OK) {
-        return status;
-    }
-    filch_data *made = make(core, CREATE, &full);
-    if (made == NULL) {
-        return FILCH_OUT_OF_MEMORY;
-    }
-    if ((full.flags & FILCH_DATA_ON_DEVICE) != 0) {
-        status = take_device(made, &full);
-    } else {
-        fl_store_relaxed(&made->host, full.ptr); /* the handle is not shared yet */
-        status = (full.flags & FILCH_DATA_PIN) != 0 ? pin(made) : FILCH_OK;
-    }
-    if (status != FILCH_OK) {
-        fl_data_free_parts(made);
-        fl_object_delete(made);
-        return status;
-    }
-    *data = made;
-    return FILCH_OK;
+    return status == FILCH_OK ? fl_data_create(core, CREATE, desc, data) : status;
 }
 
 /* --- Partitions --- */

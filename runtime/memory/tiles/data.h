@@ -217,6 +217,11 @@ static inline bool fl_data_is_temporary(const struct filch_data *data)
     return data->tile_hosts != NULL;
 }
 
+/* Makes a handle for a call, which errors name; a driver's error names the driver's call. The
+ * description has a valid size. */
+filch_status fl_data_create(fl_core *core, const char *call, const filch_data_desc *desc,
+                            struct filch_data **data);
+
 /* Returns FILCH_OK, or records FILCH_UNSUPPORTED for the call: the handle is a partition or a
  * temporary, and has contents within graphs only. */
 filch_status fl_data_refuse_inner(const struct filch_data *data, const char *call);
