@@ -67,7 +67,6 @@ static fl_view_device describe(const filch_runtime *rt, uint32_t device, double 
     return (fl_view_device){
         .name = rt->pool.devices[device].info.name,
         .on = on / all,
-        .idle = idle / all,
         .off = off / all,
         .rate = (double)(to->worker.ended - from->worker.ended) / second,
         .ready = to->worker.ready,

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,6 +48,14 @@ static bool await_room(fl_screen *screen, int *looks)
     return true; /* a failure of poll shows in the write */
 }
 
+/* Writes a part, without waiting where that can be told. A pipe with room takes so much at once. */
+static ssize_t write_part(const fl_screen *screen, const char *text, size_t size)
+{
+    size = size < PIPE_BUF ? size : PIPE_BUF;
+    ssize_t written = send(screen->file, text, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return written < 0 && errno == ENOTSOCK ? write(screen->file, text, size) : written;
+}
+
 /* Writes everything. False: nobody reads, or it cannot be written. A SIGPIPE stays with the thread,
  * which blocks signals. */
 static bool write_all(fl_screen *screen, const char *text, size_t size)
@@ -56,9 +65,7 @@ static bool write_all(fl_screen *screen, const char *text, size_t size)
         if (!await_room(screen, &looks)) {
             return false;
         }
-        /* A pipe with room takes so much at once. */
-        ssize_t written =
-            write(screen->file, text + at, size - at < PIPE_BUF ? size - at : PIPE_BUF);
+        ssize_t written = write_part(screen, text + at, size - at);
         if (written > 0) {
             at += (size_t)written;
         } else if (written < 0 && errno == EAGAIN) {

@@ -15,12 +15,12 @@
 
 typedef struct fl_view_device {
     const char *name;
-    double on, idle, off;    /* shares of the period: on a job, idle, offline or failed */
-    double rate;             /* tasks a second */
-    uint64_t ready;          /* ready tasks in its queue, now */
-    uint64_t stolen;         /* tasks taken from other devices in the period */
-    bool is_off;             /* offline or failed, now */
-    bool has_memory;         /* the members below say something */
+    double on, off;  /* shares of the period: on a job, offline or failed; the rest is idle */
+    double rate;     /* tasks a second */
+    uint64_t ready;  /* ready tasks in its queue, now */
+    uint64_t stolen; /* tasks taken from other devices in the period */
+    bool is_off;     /* offline or failed, now */
+    bool has_memory; /* the members below say something */
     uint64_t memory, budget; /* bytes in use, and their limit */
     double in, out;          /* bytes a second into and out of the memory */
 } fl_view_device;

@@ -25,8 +25,8 @@ static const fl_view_device mixed[] = {
      .budget = 70 * GIB,
      .in = 3.4e9,
      .out = 25600},
-    {.name = "host:0", .on = 0.4, .idle = 0.6, .rate = 512.4, .ready = 12, .stolen = 3},
-    {.name = "host:1", .on = 0.25, .idle = 0.25, .off = 0.5, .rate = 0.5, .is_off = true},
+    {.name = "host:0", .on = 0.4, .rate = 512.4, .ready = 12, .stolen = 3},
+    {.name = "host:1", .on = 0.25, .off = 0.5, .rate = 0.5, .is_off = true},
     {.name = "host:2", .off = 1, .is_off = true},
 };
 
@@ -92,7 +92,7 @@ static void test_heights(void **state)
 static void test_idle(void **state)
 {
     (void)state;
-    const fl_view_device devices[] = {{.name = "host:0", .idle = 1}, {.name = "host:10-13"}};
+    const fl_view_device devices[] = {{.name = "host:0"}, {.name = "host:10-13"}};
     const fl_view view = {.seconds = 0.04, .is_last = true, .count = 2, .devices = devices};
     assert_drawn(&view, 79, 24,
                  "filch  0.0 s in all  jobs: 0 running, 0 done  tasks: 0 ended, 0/s\n"
@@ -118,7 +118,7 @@ static void test_numbers(void **state)
          .out = 999500},
         {.name = "b",
          .on = NAN,
-         .idle = NAN,
+
          .rate = NAN,
          .ready = 1000,
          .stolen = 9995,
