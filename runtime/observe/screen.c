@@ -129,6 +129,8 @@ static size_t place_below(fl_screen *screen, bool is_last)
         }
         put(screen, &at, "\033[%zuA\0337", lines);
     }
+    /* The program may have moved on to a row of the frame before. */
+    put(screen, &at, "\033[K");
     for (const char *line = screen->frame; *line != '\0';) {
         const char *end = strchr(line, '\n');
         put(screen, &at, "\r\n%.*s\033[K", (int)(end - line), line);

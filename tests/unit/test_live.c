@@ -201,7 +201,7 @@ static void test_terminal(void **state)
     int frames = count("\033[J");
     assert_true(frames >= 4);
     /* Room for four lines, then the place of the cursor, kept and taken back. */
-    assert_int_equal(count("\033D\033D\033D\033D\033[4A\0337\r"), frames - 1);
+    assert_int_equal(count("\033D\033D\033D\033D\033[4A\0337\033[K\r"), frames - 1);
     assert_int_equal(count("\0338"), frames - 1);
     assert_int_equal(count("\nhost:0 ["), frames);
     assert_int_equal(count("\nhost:1 ["), frames);
