@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device/score.h"
+#include "live.h"
 #include "memory/host/multicast.h"
 #include "observe/nvtx.h"
 #include "sched/drive/driver.h"
@@ -351,6 +352,7 @@ filch_status filch_runtime_create(const filch_runtime_desc *given, filch_error *
         status = build(rt, config, error);
         if (status == FILCH_OK) {
             claim_cpus(rt);
+            fl_live_start(rt);
             *runtime = rt;
             return FILCH_OK;
         }
@@ -375,6 +377,7 @@ static void keep_speeds(filch_runtime *rt)
 static void tear_down(filch_runtime *rt)
 {
     fl_core *core = &rt->core;
+    fl_live_stop(rt);
     keep_speeds(rt);
     fl_tracing_keep_report(rt);
     fl_tracing_stop(rt); /* detach the rings before the lanes making copies go */

@@ -27,6 +27,7 @@ struct filch_runtime {
     fl_trace_ring **rings;
     struct fl_job_trace *logbook; /* Trace of jobs; null until tracing starts. */
     fl_meter meter;               /* Power and clocks of the GPUs while a trace records. */
+    struct fl_live *live;         /* Live view on standard error (live.c); null: none. */
     char *report; /* Absolute path of the report that FILCH_REPORT asks for; null: none. */
 };
 

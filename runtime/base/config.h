@@ -69,7 +69,9 @@
       "File .html for a report of all jobs, written at the runtime's end; empty: none.")           \
     X(nvml, "FILCH_NVML", TEXT, "", 0, 0, "",                                                      \
       "Path of the NVML library, for power and clocks in reports; empty: as installed; off: "      \
-      "none.")
+      "none.")                                                                                     \
+    X(live, "FILCH_LIVE", NUMBER, "0", 0, 600, "",                                                 \
+      "Seconds between frames of the live view on standard error, at least 0.05; 0: no view.")
 
 #define FL_SETTING_FIELD_TEXT(field) char field[FL_SETTING_TEXT];
 #define FL_SETTING_FIELD_INTEGER(field) int64_t field;

@@ -22,6 +22,7 @@ static const char *const known[] = {
     "FILCH_CACHE_DIR",    "FILCH_CACHE_LIMIT", "FILCH_CUDA_CONTEXT", "FILCH_CUDA_SCHEDULE",
     "FILCH_MEMORY_LIMIT", "FILCH_MULTICAST",   "FILCH_ARENA",        "FILCH_STAGE_THREADS",
     "FILCH_SPEEDS",       "FILCH_BIND",        "FILCH_REPORT",       "FILCH_NVML",
+    "FILCH_LIVE",
 };
 
 #define KNOWN (sizeof known / sizeof known[0])
@@ -77,6 +78,7 @@ static void assert_defaults(const fl_settings *settings)
     assert_int_equal(settings->stage_threads, -1);
     assert_int_equal(settings->bind, FILCH_BIND_CORES);
     assert_string_equal(settings->report, "");
+    assert_true(settings->live == 0);
 }
 
 static void rows_describe_every_setting(void **state)
@@ -159,10 +161,12 @@ static void the_environment_sets_every_field(void **state)
     (void)setenv("FILCH_SPEEDS", "speeds.bin", 1);
     (void)setenv("FILCH_BIND", "none", 1);
     (void)setenv("FILCH_REPORT", "report.html", 1);
+    (void)setenv("FILCH_LIVE", "0.2", 1);
     assert_int_equal(fl_settings_read(&settings, NULL, NULL), FILCH_OK);
     assert_string_equal(settings.speeds, "speeds.bin");
     assert_int_equal(settings.bind, FILCH_BIND_NONE);
     assert_string_equal(settings.report, "report.html");
+    assert_true(settings.live == 0.2);
     assert_string_equal(settings.devices, "host:2,cuda:1");
     assert_int_equal(settings.policy, FILCH_POLICY_STATIC);
     assert_int_equal(settings.drive, FILCH_DRIVE_POLL);

@@ -520,6 +520,7 @@ void fl_job_conclude(filch_job *job, filch_status result)
 void fl_job_close(filch_job *job)
 {
     fl_core *core = job->object.core;
+    fl_add_relaxed(&core->jobs->done, 1); /* a statistic */
     /* Sequentially consistent: before the look at the waiters in job_done. */
     fl_sub_seq_cst(&core->jobs->running, 1);
     core->scheduler->job_done(core->scheduler, job);

@@ -25,6 +25,7 @@ typedef struct fl_jobs {
      * Sequentially consistent when falling: before the look at the waiters in job_done. */
     _Atomic uint64_t running;
     _Atomic uint64_t kept; /* keeps by fl_job_keep; relaxed: a statistic */
+    _Atomic uint64_t done; /* number of complete jobs so far; relaxed: a statistic */
     /* Trace of jobs (graph/job/job_trace.h); null: no trace records. Release: the object is made
      * before its publication. */
     _Atomic(struct fl_job_trace *) logbook;

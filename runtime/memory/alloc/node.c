@@ -87,7 +87,7 @@ static void give_heap(fl_place *place, void *block, size_t bytes)
 {
     fl_heap_give(&place->heap, block, bytes);
     fl_mutex_lock(&place->lock);
-    place->held -= bytes;
+    fl_store_relaxed(&place->held, fl_load_relaxed(&place->held) - bytes);
     fl_mutex_unlock(&place->lock);
 }
 
@@ -209,7 +209,8 @@ static void *take_fast(fl_places *places, fl_place *place, size_t asked, size_t 
 /* Tells whether `bytes` more may be held. Requires the node's lock. */
 static bool is_allowed(const fl_place *place, uint64_t bytes)
 {
-    return place->held <= place->budget && bytes <= place->budget - place->held;
+    uint64_t held = fl_load_relaxed(&place->held);
+    return held <= place->budget && bytes <= place->budget - held;
 }
 
 static uint64_t budget_of(const fl_place *place)
@@ -234,9 +235,9 @@ static filch_status admit(fl_place *place, uint64_t bytes, filch_error *error)
     fl_mutex_lock(&place->lock);
     filch_status status = FILCH_OK;
     if (is_allowed(place, bytes)) {
-        place->held += bytes;
+        fl_store_relaxed(&place->held, fl_load_relaxed(&place->held) + bytes);
     } else {
-        status = refuse(place, bytes, place->budget, place->held, error);
+        status = refuse(place, bytes, place->budget, fl_load_relaxed(&place->held), error);
     }
     fl_mutex_unlock(&place->lock);
     return status;
@@ -245,7 +246,7 @@ static filch_status admit(fl_place *place, uint64_t bytes, filch_error *error)
 static void admit_not(fl_place *place, uint64_t bytes)
 {
     fl_mutex_lock(&place->lock);
-    place->held -= bytes;
+    fl_store_relaxed(&place->held, fl_load_relaxed(&place->held) - bytes);
     fl_mutex_unlock(&place->lock);
 }
 
@@ -491,6 +492,16 @@ void fl_place_stats(fl_places *places, uint32_t index, filch_memory_stats *stats
     stats->mapped_peak = place->heap.mapped_peak;
     stats->shortages = place->heap.shortages;
     fl_mutex_unlock(&place->heap.lock);
+}
+
+fl_place_figures fl_place_figures_now(const fl_places *places, uint32_t index)
+{
+    const fl_place *place = &places->at[index];
+    /* Relaxed: independent figures. */
+    return (fl_place_figures){.held = fl_load_relaxed(&place->held),
+                              .budget = place->device != NULL ? place->device->info.budget : 0,
+                              .copied_in = fl_load_relaxed(&place->copied_in),
+                              .copied_out = fl_load_relaxed(&place->copied_out)};
 }
 
 /* --- Beginning and end --- */

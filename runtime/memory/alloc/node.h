@@ -39,11 +39,15 @@ typedef struct fl_place {
     _Atomic size_t pending_count; /* relaxed: changed under the lock, read without */
     size_t pending_capacity, reap_at;
     uint64_t pending_bytes;
-    uint64_t held; /* rounded bytes of blocks taken from the heap and not given back to the heap */
+    /* Rounded bytes of blocks taken from the heap and not given back to the heap. Relaxed: changed
+     * under the lock, read without. */
+    _Atomic uint64_t held;
     uint64_t budget;
     /* Counts as in the buckets, for blocks bypassing the buckets. */
     uint64_t taken, given, takes, gives;
     uint64_t requested_peak;
+    /* Bytes copied into and out of the node, ever. Relaxed: statistics. */
+    _Atomic uint64_t copied_in, copied_out;
 } fl_place;
 
 typedef struct fl_places {
@@ -108,5 +112,23 @@ void fl_place_cap(fl_places *places, uint32_t index, uint64_t bytes);
 void fl_place_trim(fl_places *places, uint32_t index, uint64_t keep);
 /* Returns counts: recent, but consistent only without concurrent takes and gives. */
 void fl_place_stats(fl_places *places, uint32_t index, filch_memory_stats *stats);
+
+/* Present figures of a node, for a reader that must hold nobody up. */
+typedef struct fl_place_figures {
+    uint64_t held;                  /* bytes taken from the heap, of the budget */
+    uint64_t budget;                /* of the device; 0: the node is the host's */
+    uint64_t copied_in, copied_out; /* bytes ever copied into and out of the node */
+} fl_place_figures;
+
+/* Reads the figures of a node. Thread-safe; wait-free. */
+fl_place_figures fl_place_figures_now(const fl_places *places, uint32_t index);
+
+/* Counts a copy between two nodes. Thread-safe; wait-free. */
+static inline void fl_place_count_copy(fl_places *places, uint32_t to, uint32_t from, size_t bytes)
+{
+    /* Relaxed: statistics. */
+    fl_add_relaxed(&places->at[to].copied_in, bytes);
+    fl_add_relaxed(&places->at[from].copied_out, bytes);
+}
 
 #endif

@@ -294,6 +294,7 @@ static filch_status send(fl_broadcast *b, const fl_spread_node *node, const fl_p
     b->last[node->place] = copy.marker != 0 ? copy.marker : b->last[node->place];
     if (status == FILCH_OK) {
         count_copy(traffic, carrier, node->place, sender, p->width * p->height);
+        fl_place_count_copy(b->places, node->place, sender, p->width * p->height);
     }
     return status;
 }

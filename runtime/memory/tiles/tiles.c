@@ -416,6 +416,7 @@ filch_status fl_columns_start(fl_places *places, fl_device *carrier, size_t widt
     *marker = copy.marker;
     if (status == FILCH_OK) {
         count_bytes(traffic, copy.to_device, copy.from_device, width * height);
+        fl_place_count_copy(places, to.place, from.place, width * height);
         fl_flow_note(places, to.place, from.place, *marker, width * height);
     }
     return status;

@@ -131,7 +131,7 @@ static void count_timed(fl_worker *w, const fl_item *item)
         return;
     }
     note_taken(account, item->start);
-    w->ledger.timed_at = w->now.retired + (item->task != NULL ? 1 : item->hi - item->lo);
+    w->ledger.timed_at = fl_worker_retired(w) + (item->task != NULL ? 1 : item->hi - item->lo);
     if (item->task != NULL && w->ledger.gap_turn-- == 0) {
         w->ledger.gap_turn = FL_CLOCK_PERIOD - 1;
         uint64_t before = fl_worker_clock(w);
@@ -189,7 +189,8 @@ static void leave_job(fl_worker *w)
         fl_count(&account->preempted_ns, fl_preempt_take(&w->ledger.preempt, w->now.busy_since, t));
     }
     /* The last item was not timed: assumes the mean time. */
-    if (w->device->is_synchronous && w->now.retired != 0 && w->ledger.timed_at != w->now.retired) {
+    int64_t retired = fl_worker_retired(w);
+    if (w->device->is_synchronous && retired != 0 && w->ledger.timed_at != retired) {
         uint64_t mean = (uint64_t)fl_worker_mean_ns(w);
         uint64_t most = t - w->now.busy_since;
         note_taken(account, t - (mean < most ? mean : most));
@@ -304,11 +305,13 @@ void fl_worker_flush(fl_worker *w)
     }
     fl_account_event(w, FL_EVENT_JOB_LEFT, NULL);
     fl_pressure_left(w->sched);
-    int64_t retired = w->now.retired;
+    int64_t retired = fl_worker_retired(w);
     w->now.job = NULL;
     w->now.share = NULL;
     w->now.graph = NULL;
-    w->now.retired = 0;
+    /* Relaxed: statistics. A reader between the stores misses a few items for a moment. */
+    fl_store_relaxed(&w->now.retired, 0);
+    fl_store_relaxed(&w->ledger.ended, fl_load_relaxed(&w->ledger.ended) + (uint64_t)retired);
     if (retired != 0) {
         fl_jobs_count_off(w, job, retired);
     }

@@ -35,6 +35,13 @@ static inline void fl_ledger_refuse(fl_ledger *ledger, fl_refusal why)
     fl_store_relaxed(count, fl_load_relaxed(count) + 1); /* relaxed: the owner's statistic */
 }
 
+/* Counts n stolen tasks or grains. Owner only. */
+static inline void fl_ledger_add_stolen(fl_ledger *ledger, uint64_t n)
+{
+    /* Relaxed: the owner's statistic. */
+    fl_store_relaxed(&ledger->stolen, fl_load_relaxed(&ledger->stolen) + n);
+}
+
 /* Returns the number of thefts that failed although work was visible. Owner only. */
 static inline uint64_t fl_ledger_refused(const fl_ledger *ledger)
 {

@@ -433,10 +433,10 @@ bool fl_divide_retire(fl_worker *w, fl_item *item)
     if (item->skip || (fl_load_relaxed(&division->flags) & FL_DIVISION_FAILED) != 0) {
         drop_rest(item, division);
     }
-    bool was_timed = has_run && w->ledger.timed_at == w->now.retired + 1;
+    bool was_timed = has_run && w->ledger.timed_at == fl_worker_retired(w) + 1;
     if (was_timed) {
         /* No grain of the task is counted yet. */
-        w->ledger.timed_at = w->now.retired;
+        w->ledger.timed_at = fl_worker_retired(w);
     }
     /* Three kinds of workers leave the rest to the members: a worker that declined the rest, a
      * worker going offline, and a worker with a second part in the task. A second part comes from

@@ -3,6 +3,7 @@
  * of a goal job. */
 #include "sched/execute/pick.h"
 
+#include "sched/account/ledger.h"
 #include "sched/decide/chunk.h"
 #include "sched/decide/locality.h"
 #include "sched/decide/policy.h"
@@ -281,6 +282,7 @@ bool fl_pick_goal(fl_worker *w, filch_job *job, fl_item *item)
         fl_range *theirs = &fl_job_share(job, i)->range;
         if (i != w->index && cut_half(w, job, theirs, &lo, &hi)) {
             fl_count(&fl_job_share(job, w->index)->stolen_in, hi - lo);
+            fl_ledger_add_stolen(&w->ledger, hi - lo);
             fl_add_relaxed(&fl_job_share(job, i)->stolen_out, hi - lo);
             fl_share_refill(fl_job_share(job, w->index), lo, hi);
         }

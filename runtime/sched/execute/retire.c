@@ -282,7 +282,7 @@ static inline __attribute__((always_inline)) void end_task(fl_worker *w, fl_task
     if (is_open) {
         count_end(w, task, !is_plain && fl_task_is_own(task));
     }
-    ++w->now.retired;
+    fl_worker_add_retired(w, 1);
 }
 
 /* Retires a task run in pieces when the last piece is over. Each piece has been noted. */
@@ -440,7 +440,7 @@ static void retire_chunk(fl_worker *w, fl_item *item)
         }
     }
     count_outcome(w, item, last - first, 1);
-    w->now.retired += (int64_t)(item->hi - item->lo);
+    fl_worker_add_retired(w, (int64_t)(item->hi - item->lo));
 }
 
 /* Retires every task of a graph launch (graph_launch.c). After a failure, the tasks done cannot be
@@ -465,7 +465,7 @@ static void retire_replay(fl_worker *w, const fl_item *item)
         double work = fl_bits_double(fl_load_relaxed(&w->now.share->work)) + item->work;
         fl_store_relaxed(&w->now.share->work, fl_double_bits(work));
     }
-    w->now.retired += count;
+    fl_worker_add_retired(w, count);
 }
 
 void fl_worker_retire(fl_worker *w, fl_item *item)

@@ -273,6 +273,7 @@ static fl_task *take_for(fl_worker *w, uint64_t t, bool is_weighed, fl_ranked_sp
     if (task->home != 0 && task->home != w->index + 1) {
         const filch_job *job = task->graph->job;
         fl_count(&fl_job_share(job, w->index)->stolen_in, 1);
+        fl_ledger_add_stolen(&w->ledger, 1);
         fl_add_relaxed(&fl_job_share(job, task->home - 1)->stolen_out, 1);
     }
     return task;

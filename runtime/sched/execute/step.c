@@ -55,7 +55,7 @@ static void count_off(fl_worker *w)
 static fl_act end_step(fl_worker *w, fl_act act)
 {
     if (act == FL_ACT_WAIT && !w->device->is_synchronous) {
-        if (w->now.retired != 0) {
+        if (fl_worker_retired(w) != 0) {
             count_off(w);
             act = w->now.completed != NULL ? FL_ACT_MORE : act;
         }

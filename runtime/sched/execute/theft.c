@@ -227,6 +227,7 @@ static void note_theft(fl_worker *w, const filch_job *job, uint32_t victim, uint
                        uint64_t start)
 {
     fl_count(&fl_job_share(job, w->index)->stolen_in, n);
+    fl_ledger_add_stolen(&w->ledger, n);
     fl_add_relaxed(&fl_job_share(job, victim)->stolen_out, n);
     fl_trace_ring *ring = fl_trace_of(w);
     if (ring != NULL) {

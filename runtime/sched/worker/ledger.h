@@ -71,6 +71,9 @@ typedef struct fl_ledger {
     fl_backlog *backlog;            /* common to equally able devices; constant */
     _Alignas(64) _Atomic uint64_t refused[FL_REFUSALS];
     _Atomic uint64_t gap_ns; /* cost of a dispatch; 0: unknown */
+    /* Since the beginning. Relaxed: statistics of the owner's. */
+    _Atomic uint64_t ended;  /* tasks and grains retired for jobs that the worker has left */
+    _Atomic uint64_t stolen; /* tasks and grains taken from other workers */
     /* The owner's fields: for the accounts of the current job (account.c). */
     uint32_t gaps[FL_GAPS]; /* costs of the last measured dispatches */
     uint32_t gap_count;

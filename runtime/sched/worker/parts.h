@@ -152,7 +152,7 @@ typedef struct fl_worker_now {
     const filch_graph *graph; /* graph of the current job */
     filch_job *job; /* its retired items are counted in `retired`, its time counts as busy */
     fl_share *share;
-    int64_t retired;
+    _Atomic int64_t retired; /* relaxed: written by the owner, read for the live view */
     uint64_t busy_since;
     fl_item item; /* synchronous: the running item, if any */
     fl_frame *frames;

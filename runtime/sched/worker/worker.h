@@ -39,6 +39,19 @@ typedef struct fl_worker {
     fl_worker_call call;
 } fl_worker;
 
+/* Tasks and grains retired for the current job. Any thread; for others than the owner a recent
+ * count. */
+static inline int64_t fl_worker_retired(const fl_worker *w)
+{
+    return fl_load_relaxed(&w->now.retired); /* relaxed: a statistic for others than the owner */
+}
+
+/* Counts n tasks or grains as retired for the current job. Owner only. */
+static inline void fl_worker_add_retired(fl_worker *w, int64_t n)
+{
+    fl_store_relaxed(&w->now.retired, fl_worker_retired(w) + n); /* relaxed: as above */
+}
+
 filch_status fl_worker_init(fl_worker *worker, fl_sched *sched, fl_device *device, uint32_t index);
 void fl_worker_fini(fl_worker *worker);
 
