@@ -9,7 +9,6 @@
 
 using in = filch::view<const double>;
 using out = filch::view<double>;
-using in_all = filch::views<const double>;
 using in_rows = filch::csr_view<const double, std::uint32_t>;
 using matrix = filch::csr<double, std::uint32_t, std::uint32_t>;
 
@@ -43,11 +42,9 @@ struct problem { // A x = b with b = 1
 
 #include "plain_cg.hpp" // argument(), measure()
 
-static double sum(const in_all &parts, double total = 0)
+static double sum(const in &parts)
 {
-    for (std::size_t k = 0; k < parts.size(); ++k)
-        total += parts[k][0];
-    return total;
+    return std::accumulate(parts.ptr, parts.ptr + parts.rows, 0.0);
 }
 
 // The page begins here.
@@ -71,7 +68,7 @@ static void add_iteration(filch::graph &graph, const matrix &a, const filch::dat
         }, filch::read(a.block(b)), filch::read(a.columns_of(b, p)), filch::write(q.tile(b)),
            filch::write(pq.tile(b)));
     for (std::uint32_t b = 0; b < blocks; ++b)
-        graph.add("update", [](out x_b, out r_b, in p_b, in q_b, out part, in_all pq_b, in_all rr) {
+        graph.add("update", [](out x_b, out r_b, in p_b, in q_b, out part, in pq_b, in rr) {
             const double alpha = sum(rr) / sum(pq_b);
             double total = 0;
             for (std::size_t i = 0; i < x_b.rows; ++i) {
@@ -81,15 +78,15 @@ static void add_iteration(filch::graph &graph, const matrix &a, const filch::dat
             }
             part[0] = total;
         }, filch::readwrite(x.tile(b)), filch::readwrite(r.tile(b)), filch::read(p.tile(b)),
-           filch::read(q.tile(b)), filch::write(next.tile(b)), filch::read(pq.tiles()),
-           filch::read(old.tiles()));
+           filch::read(q.tile(b)), filch::write(next.tile(b)), filch::read(pq.block()),
+           filch::read(old.block()));
     for (std::uint32_t b = 0; b < blocks; ++b)
-        graph.add("direct", [](out p_b, in r_b, in_all rr_next, in_all rr_old) {
+        graph.add("direct", [](out p_b, in r_b, in rr_next, in rr_old) {
             const double beta = sum(rr_next) / sum(rr_old);
             for (std::size_t i = 0; i < p_b.rows; ++i)
                 p_b[i] = r_b[i] + beta * p_b[i];
-        }, filch::readwrite(p.tile(b)), filch::read(r.tile(b)), filch::read(next.tiles()),
-           filch::read(old.tiles()));
+        }, filch::readwrite(p.tile(b)), filch::read(r.tile(b)), filch::read(next.block()),
+           filch::read(old.block()));
 }
 // The page ends here.
 
