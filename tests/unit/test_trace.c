@@ -418,6 +418,22 @@ static void run_batch(filch_runtime *runtime, const filch_batch_desc *desc)
     "\"accesses\":[[0,2,1,1,1,3,0,3,4],[0,1,17,2,1],[0,1,49,1,1,3,20,0,0]]," \
     "\"priorities\":[-3,4,-3],\"homes\":[1,1,1]}]"
 
+static void expect_two(const char *what)
+{
+    json_t *root = json_load_file(path, 0, NULL);
+    const json_t *data = json_object_get(root, "otherData");
+    assert_int_equal(json_array_size(json_object_get(data, what)), 2);
+    json_decref(root);
+}
+
+static void add_halo(filch_graph *graph, filch_task_desc task, filch_data *data)
+{
+    const filch_halo halo = {.rows_before = 3, .rows_after = UINT64_MAX};
+    task.accesses = (filch_access[]){FILCH_R_HALO(data, 1, 0, &halo)};
+    task.priority = -3;
+    assert_ok(filch_graph_add(graph, &task, NULL));
+}
+
 static void it_tells_what_tasks_and_batches_use(void **state)
 {
     static const uint64_t heights[] = {5, 25, 30};
@@ -451,10 +467,7 @@ static void it_tells_what_tasks_and_batches_use(void **state)
     task.access_count = 1;
     task.priority = 4;
     assert_ok(filch_graph_add(graph, &task, NULL));
-    const filch_halo halo = {.rows_before = 3, .rows_after = UINT64_MAX};
-    task.accesses = (filch_access[]){FILCH_R_HALO(x, 1, 0, &halo)};
-    task.priority = -3;
-    assert_ok(filch_graph_add(graph, &task, NULL));
+    add_halo(graph, task, x);
     assert_ok(filch_trace_start(runtime));
     assert_ok(fixture_run(graph));
     const filch_batch_access uses[] = {
@@ -496,11 +509,8 @@ static void it_tells_what_tasks_and_batches_use(void **state)
     assert_ok(filch_data_destroy(y));
     assert_ok(filch_trace_write(runtime, path));
     expect_other("graphs", NULL);
-    json_t *root = json_load_file(path, 0, NULL);
-    const json_t *data = json_object_get(root, "otherData");
-    assert_int_equal(json_array_size(json_object_get(data, "handles")), 2);
-    assert_int_equal(json_array_size(json_object_get(data, "batches")), 2);
-    json_decref(root);
+    expect_two("handles");
+    expect_two("batches");
     assert_ok(filch_runtime_destroy(runtime));
 }
 

@@ -43,7 +43,8 @@ bool fl_edge_admits(const fl_replicas *replicas, uint32_t tile, uint32_t place,
  * which lacks the part. FILCH_OUT_OF_MEMORY. */
 filch_status fl_edge_join(const fl_memory *memory, const struct filch_data *data,
                           fl_replicas *replicas, uint32_t tile, uint32_t place,
-                          const filch_view *part, uint64_t now, fl_edge **edge, filch_error *error);
+                          const filch_view *part, uint64_t now, fl_edge **found,
+                          filch_error *error);
 /* Notes a copy to the edge. */
 void fl_edge_note(fl_edge *edge, fl_marker marker);
 /* Ends a fetch: the item is like other users now. */
