@@ -13,7 +13,8 @@
 
 #include "make.h"
 
-#define IMAGE "FAKECUBIN arch=90 entry=smooth,blur"
+#define IMAGE "FAKECUBIN arch=90 entry=smooth,blur,parts,compare"
+enum { PARTS = 6, VECTORS = 32, ROUNDS = 40, TASKS = 6 };
 enum { TILES = 8, TILE = 16, N = TILES * TILE, STEPS = 6, SIDE = 12, SQUARE = 4, HALO = 2 };
 
 static filch_runtime *runtime;
@@ -56,6 +57,29 @@ static int blur(const filch_call *call)
     return 0;
 }
 
+/* Elements that differ from what the host has written. */
+static _Atomic uint64_t wrong;
+static uint64_t written;
+
+/* Counts elements of views that differ from `written` + their row. */
+static int count_wrong(const filch_call *call, uint32_t views)
+{
+    for (uint32_t k = 0; k < views; k++)
+        for (uint64_t i = 0; i < call->views[k].rows; i++)
+            wrong += ((const uint64_t *)call->views[k].ptr)[i] != written + call->views[k].row + i;
+    return 0;
+}
+
+static int parts(const filch_call *call)
+{
+    return count_wrong(call, PARTS);
+}
+
+static int compare(const filch_call *call)
+{
+    return count_wrong(call, VECTORS);
+}
+
 static void start(const char *devices, const char *links, const char *memory)
 {
     filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
@@ -63,6 +87,8 @@ static void start(const char *devices, const char *links, const char *memory)
     assert_true(fakecuda_configure(links));
     fakecuda_register_filch("smooth", smooth, 2, false, 0);
     fakecuda_register_filch("blur", blur, 2, false, 0);
+    fakecuda_register_filch("parts", parts, PARTS, false, 0);
+    fakecuda_register_filch("compare", compare, VECTORS, false, 0);
     config.devices = devices;
     config.policy = FILCH_POLICY_STATIC;
     if (memory != NULL)
@@ -248,12 +274,83 @@ static void squares_have_corners(void **state)
     }
 }
 
+/* --- Many parts, many readers --- */
+
+static filch_status add_reader(filch_graph *graph, filch_codelet *codelet,
+                               const filch_access *accesses, uint32_t count)
+{
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = codelet;
+    desc.accesses = accesses;
+    desc.access_count = count;
+    return filch_graph_add(graph, &desc, NULL);
+}
+
+/* Each further access of one task needs more of the same tile, by another copy. */
+static void a_task_reads_many_parts_of_a_tile(void **state)
+{
+    static uint64_t values[2 * N];
+    filch_halo halos[PARTS];
+    filch_access accesses[PARTS];
+    (void)state;
+    start("cuda:0", "{\"copy_ns\": 3000000, \"devices\": [{}]}", NULL);
+    for (uint64_t i = 0; i < 2 * N; i++)
+        values[i] = i;
+    written = wrong = 0;
+    filch_data *data = vector_of(runtime, values, 2 * N, N, 0);
+    for (uint32_t k = 0; k < PARTS; k++) {
+        halos[k] = (filch_halo){.rows_after = 3 * (k + 1)};
+        accesses[k] = (filch_access)FILCH_R_HALO(data, 0, 0, &halos[k]);
+    }
+    filch_graph *graph = graph_of(runtime);
+    assert_ok(add_reader(graph, codelet_of(runtime, IMAGE, "parts", NULL, 0), accesses, PARTS));
+    finish(submit(graph), FILCH_OK);
+    assert_int_equal(wrong, 0);
+    stop();
+}
+
+/* Tasks on slices of a GPU, which have one memory, read tiles with a halo, and the tile of the halo
+ * as a whole. The host changes the tiles between jobs. */
+static void slices_share_parts_and_tiles(void **state)
+{
+    static uint64_t values[VECTORS][2 * TILE];
+    static const filch_halo after = {.rows_after = 2};
+    filch_data *data[VECTORS];
+    filch_access with_halo[VECTORS], whole[VECTORS];
+    (void)state;
+    start("cuda:0/60+60", "{\"copy_ns\": 20000, \"devices\": [{}]}", NULL);
+    filch_codelet *codelet = codelet_of(runtime, IMAGE, "compare", NULL, 0);
+    filch_graph *graph = graph_of(runtime);
+    wrong = 0;
+    for (uint32_t k = 0; k < VECTORS; k++) {
+        data[k] = vector_of(runtime, values[k], 2 * TILE, TILE, 0);
+        with_halo[k] = (filch_access)FILCH_R_HALO(data[k], 0, 0, &after);
+        whole[k] = (filch_access)FILCH_R(data[k], 1, 0);
+    }
+    for (uint32_t t = 0; t < TASKS; t++) {
+        assert_ok(add_reader(graph, codelet, with_halo, VECTORS));
+        assert_ok(add_reader(graph, codelet, whole, VECTORS));
+    }
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        written = round << 32;
+        for (uint32_t k = 0; k < VECTORS; k++)
+            for (uint64_t i = 0; i < 2 * TILE; i++)
+                values[k][i] = written + i;
+        finish(submit(graph), FILCH_OK);
+        assert_int_equal(wrong, 0);
+    }
+    assert_ok(filch_graph_destroy(graph));
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_get_parts_of_tiles),
         cmocka_unit_test(results_are_right_everywhere),
         cmocka_unit_test(squares_have_corners),
+        cmocka_unit_test(a_task_reads_many_parts_of_a_tile),
+        cmocka_unit_test(slices_share_parts_and_tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,6 +89,9 @@ static void fill_blocks(const filch_task_desc *desc, fl_task_access *accesses, f
         const filch_access *from = &desc->accesses[i];
         if (from->mode != FILCH_SCRATCH && fl_access_is_block(from)) {
             blocks[count] = fl_access_region(from);
+            if (fl_region_has_margins(&blocks[count])) {
+                fl_store_relaxed(&from->data->has_halos, true);
+            }
             accesses[i].is_block = 1;
             accesses[i].tile = count++;
         }
@@ -196,8 +199,10 @@ static void fill_items(const filch_task_desc *desc, fl_task *task)
 
 static size_t tile_bytes(const filch_graph *graph, const fl_task *task, uint32_t i)
 {
-    fl_region region = fl_task_region(task, i);
-    return fl_region_bytes(graph->slots[task->accesses[i].slot]->use.data, &region);
+    const filch_data *data = graph->slots[task->accesses[i].slot]->use.data;
+    const fl_region *parts = fl_task_parts(task, i);
+    return parts != NULL ? fl_region_bytes(data, parts)
+                         : fl_rect_bytes(data, fl_task_tiles(task, i));
 }
 
 static uint32_t parts_of(const filch_graph *graph, const fl_task *task, uint32_t i)

@@ -45,18 +45,17 @@ bool fl_capacity_fits(const fl_core *core, const fl_fitting *what, uint64_t *fit
 
 /* --- Tasks --- */
 
-static bool is_same(fl_region a, fl_region b)
+static bool is_same_halo(const filch_halo *a, const filch_halo *b)
 {
-    return fl_rect_is_same(a.named, b.named) && fl_rect_is_same(a.tiles, b.tiles) &&
-           memcmp(&a.margins, &b.margins, sizeof a.margins) == 0;
+    return a == b || (a != NULL && b != NULL && memcmp(a, b, sizeof *a) == 0);
 }
 
 static bool is_named_before(const filch_task_desc *desc, uint32_t i)
 {
     for (uint32_t k = 0; k < i; ++k) {
         const filch_access *a = &desc->accesses[k], *b = &desc->accesses[i];
-        if (a->mode != FILCH_SCRATCH && a->data == b->data &&
-            is_same(fl_access_region(a), fl_access_region(b))) {
+        if (a->mode != FILCH_SCRATCH && a->data == b->data && is_same_halo(a->halo, b->halo) &&
+            fl_rect_is_same(fl_access_rect(a), fl_access_rect(b))) {
             return true;
         }
     }
@@ -66,10 +65,23 @@ static bool is_named_before(const filch_task_desc *desc, uint32_t i)
 /* Returns the bytes that elements take in a memory node. A partial result replaces a reduced tile;
  * the home of a partial result is the host's memory. Blocks with some tiles in common count in
  * full: one of them may be a private copy. A block with a halo may be one, too. */
-static uint64_t need_of(const filch_data *data, const fl_region *region, bool is_partial,
-                        uint32_t place)
+static uint64_t need_of(const filch_data *data, fl_rect tiles, const fl_region *parts,
+                        bool is_partial, uint32_t place)
 {
-    return (is_partial ? 0 : data->home) != place ? fl_region_bytes(data, region) : 0;
+    return (is_partial ? 0 : data->home) == place ? 0
+           : parts != NULL                        ? fl_region_bytes(data, parts)
+                                                  : fl_rect_bytes(data, tiles);
+}
+
+/* Returns the bytes that an access to a handle takes in a memory node. */
+static uint64_t access_need(const filch_access *access, uint32_t place)
+{
+    bool is_partial = access->mode == FILCH_REDUCE;
+    if (FL_LIKELY(access->halo == NULL)) {
+        return need_of(access->data, fl_access_rect(access), NULL, is_partial, place);
+    }
+    fl_region region = fl_access_region(access);
+    return need_of(access->data, region.tiles, &region, is_partial, place);
 }
 
 static uint64_t task_need(const void *what, uint32_t place)
@@ -81,8 +93,7 @@ static uint64_t task_need(const void *what, uint32_t place)
         if (access->mode == FILCH_SCRATCH) {
             bytes += (access->bytes + 63) / 64 * 64;
         } else if (!is_named_before(desc, i)) {
-            fl_region region = fl_access_region(access);
-            bytes += need_of(access->data, &region, access->mode == FILCH_REDUCE, place);
+            bytes += access_need(access, place);
         }
     }
     return bytes;
@@ -107,8 +118,9 @@ filch_status fl_capacity_task_limited(const filch_graph *graph, const filch_task
 static uint64_t combination_need(const void *what, uint32_t place)
 {
     const filch_access *access = what;
-    fl_region tile = fl_access_region(access);
-    return need_of(access->data, &tile, false, place) + need_of(access->data, &tile, true, place);
+    fl_rect tile = fl_access_rect(access);
+    return need_of(access->data, tile, NULL, false, place) +
+           need_of(access->data, tile, NULL, true, place);
 }
 
 filch_status fl_capacity_combination(const filch_graph *graph, const filch_task_desc *desc,
@@ -129,13 +141,20 @@ filch_status fl_capacity_combination(const filch_graph *graph, const filch_task_
                            i, combine->name, data->label, needs, most);
 }
 
+static bool are_same_parts(const fl_region *a, const fl_region *b)
+{
+    return a == b ||
+           (a != NULL && b != NULL && memcmp(&a->margins, &b->margins, sizeof a->margins) == 0);
+}
+
 static bool is_used_before(const fl_task *task, uint32_t i)
 {
     for (uint32_t k = 0; k < i; ++k) {
         if (task->accesses[k].mode != FILCH_SCRATCH &&
             (task->accesses[k].mode == FILCH_REDUCE) == (task->accesses[i].mode == FILCH_REDUCE) &&
             task->accesses[k].slot == task->accesses[i].slot &&
-            is_same(fl_task_region(task, k), fl_task_region(task, i))) {
+            are_same_parts(fl_task_parts(task, k), fl_task_parts(task, i)) &&
+            fl_rect_is_same(fl_task_tiles(task, k), fl_task_tiles(task, i))) {
             return true;
         }
     }
@@ -152,9 +171,8 @@ uint64_t fl_capacity_need(const fl_task *task, uint32_t place)
             continue;
         }
         if (!is_used_before(task, i)) {
-            fl_region region = fl_task_region(task, i);
-            bytes += need_of(fl_graph_data(task->graph, access.slot), &region,
-                             access.mode == FILCH_REDUCE, place);
+            bytes += need_of(fl_graph_data(task->graph, access.slot), fl_task_tiles(task, i),
+                             fl_task_parts(task, i), access.mode == FILCH_REDUCE, place);
         }
     }
     return bytes;

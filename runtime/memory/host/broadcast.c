@@ -7,6 +7,7 @@
 #include "device/links.h"
 #include "memory/route/part.h"
 #include "memory/route/spread.h"
+#include "memory/tiles/tiles.h"
 
 /* Pieces between two fences. Two stretches are under way at once: a stretch is followed up while
  * the second stretch keeps the lanes busy. Two stretches take fewer events than a lane has. */
@@ -50,6 +51,56 @@ struct fl_broadcast {
     fl_marker *last;                      /* a marker per node: the newest copy to the node */
     link_entry *links;                    /* an entry per pair of nodes */
 };
+
+/* --- Replicas of the handle --- */
+
+/* Pins a handle around a broadcast. Blocks of the handle stay in every node until the unpin; the
+ * caller counts as a user about to release memory. */
+static filch_status pin(fl_places *places, filch_data *data, filch_error *error)
+{
+    fl_replicas *replicas = fl_replicas_get(places, data);
+    if (replicas == NULL) {
+        return fl_replicas_tell_none(data, error);
+    }
+    /* The pin counts as an admitted item: a worker needing the room waits for the unpin. */
+    for (uint32_t place = 1; place < replicas->places; ++place) {
+        fl_residents_come(places, place);
+    }
+    fl_mutex_lock(&replicas->lock);
+    fl_add_relaxed(&replicas->pins, 1); /* exact under the lock */
+    fl_mutex_unlock(&replicas->lock);
+    return FILCH_OK;
+}
+
+static void unpin(fl_places *places, filch_data *data)
+{
+    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* acquire as in fl_replicas_get */
+    fl_mutex_lock(&replicas->lock);
+    fl_sub_relaxed(&replicas->pins, 1);
+    fl_mutex_unlock(&replicas->lock);
+    for (uint32_t place = 1; place < replicas->places; ++place) {
+        fl_residents_go(places, place);
+    }
+}
+
+/* Notes the tile's arrival in the given nodes: the tile is shared between the old and new nodes. */
+static void settle(filch_data *data, uint32_t tile, const bool *arrived)
+{
+    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* acquire as in fl_replicas_get */
+    fl_mutex_lock(&replicas->lock);
+    for (uint32_t place = 0; place < replicas->places; ++place) {
+        fl_replica *replica = fl_replica_at(replicas, tile, place);
+        if (arrived[place]) {
+            fl_replica_set(data, replica, FL_SHARED, 0);
+        } else if (fl_replica_is_valid(data, replica, place)) {
+            bool is_known = fl_load_relaxed(&replica->version) == fl_data_version(data);
+            fl_marker source = is_known ? replica->source : 0;
+            fl_replica_set(data, replica, FL_SHARED, is_known ? replica->ready : 0);
+            replica->source = source;
+        }
+    }
+    fl_mutex_unlock(&replicas->lock);
+}
 
 static uint64_t view_bytes(const filch_view *view)
 {
@@ -390,7 +441,7 @@ static bool follow_up(fl_broadcast *b)
     /* A failure leaves the arrivals unknown. Copies sent on behind a failed copy may hold
      * arbitrary bytes, even if their own device reports success. */
     for (; b->status == FILCH_OK && b->settled < b->fences[0].tile_end; ++b->settled) {
-        fl_replica_settle(b->data, b->settled, b->arrives);
+        settle(b->data, b->settled, b->arrives);
     }
     fence first = b->fences[0];
     first.is_set = false;
@@ -435,7 +486,7 @@ static void send_some(fl_broadcast *b, fl_traffic *traffic)
 static void let_go(fl_broadcast *b)
 {
     if (b->is_pinned) {
-        fl_replica_unpin(b->places, b->data);
+        unpin(b->places, b->data);
         b->is_pinned = false;
     }
 }
@@ -446,7 +497,7 @@ filch_status fl_broadcast_step(fl_broadcast *b, fl_traffic *traffic, bool *moved
     filch_error cause = FILCH_ERROR_INIT;
     *moved = false;
     if (!b->is_pinned && !b->is_stopped) {
-        filch_status status = fl_replica_pin(b->places, b->data, &cause);
+        filch_status status = pin(b->places, b->data, &cause);
         b->is_pinned = status == FILCH_OK;
         if (status != FILCH_OK) {
             fail(b, status, &cause);

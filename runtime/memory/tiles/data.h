@@ -96,6 +96,9 @@ struct filch_data {
      * never written. Else null. Relaxed: dependencies order the writers. */
     _Atomic uint16_t *holders;
     bool is_managed; /* tiles stay in the node of the last use, also between jobs */
+    /* Some task has read a tile with a halo, so that tiles should lie beside each other. Relaxed:
+     * set before the tasks run, and otherwise only a better place is missed. */
+    _Atomic bool has_halos;
     bool is_ordered; /* reductions give the same bits on every schedule (graph/build/reduction.h) */
     bool is_held;    /* the host has acquired the handle; under core->lock */
     bool is_written; /* the host writes the acquired handle; under core->lock */

@@ -25,7 +25,7 @@ bool fl_edge_admits(const fl_replicas *replicas, uint32_t tile, uint32_t place,
     return edge == NULL || contains(edge, part);
 }
 
-/* Grows the edge to have the part, too. Only the item being fetched uses the edge. */
+/* Grows the edge to have the part, too. Only an item being fetched uses the edge. */
 static void grow(const filch_data *data, fl_edge *edge, const filch_view *part)
 {
     filch_view *all = &edge->part;
@@ -40,8 +40,8 @@ static void grow(const filch_data *data, fl_edge *edge, const filch_view *part)
 }
 
 filch_status fl_edge_join(const fl_memory *memory, const filch_data *data, fl_replicas *replicas,
-                          uint32_t tile, uint32_t place, const filch_view *part, uint64_t now,
-                          fl_edge **found, filch_error *error)
+                          uint32_t tile, uint32_t place, const filch_view *part, const void *by,
+                          uint64_t now, fl_edge **found, filch_error *error)
 {
     fl_edge *edge = fl_edge_find(replicas, tile, place);
     if (edge == NULL) {
@@ -55,15 +55,16 @@ filch_status fl_edge_join(const fl_memory *memory, const filch_data *data, fl_re
             .next = replicas->edges, .tile = tile, .place = place, .born = now, .part = *part};
         replicas->edges = edge;
     } else if (!contains(edge, part)) {
-        if (edge->users != edge->fetching) {
+        if (edge->by != by || edge->users != edge->fetching) {
             return FILCH_NOT_READY;
         }
         grow(data, edge, part);
     }
     /* The items of an edge are fetched behind a writer, and items of earlier edges before it. */
     edge->born = now < edge->born ? now : edge->born;
+    edge->by = edge->by != NULL ? edge->by : by;
     ++edge->users;
-    ++edge->fetching;
+    edge->fetching += edge->by == by;
     *found = edge;
     return FILCH_OK;
 }
@@ -76,11 +77,15 @@ void fl_edge_note(fl_edge *edge, fl_marker marker)
     ++edge->copy_count;
 }
 
-void fl_edge_fetched(const fl_replicas *replicas, uint32_t tile, uint32_t place)
+void fl_edges_fetched(const fl_replicas *replicas, fl_rect tiles, uint32_t count, uint32_t place,
+                      const void *by)
 {
-    fl_edge *edge = fl_edge_find(replicas, tile, place);
-    if (edge != NULL) {
-        edge->fetching = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        fl_edge *edge = fl_edge_find(replicas, fl_rect_at(tiles, i), place);
+        if (edge != NULL && edge->by == by) {
+            edge->by = NULL;
+            edge->fetching = 0;
+        }
     }
 }
 
@@ -91,20 +96,32 @@ static void unlink_edge(const fl_memory *memory, fl_edge **link)
     fl_free(memory, edge, sizeof *edge);
 }
 
-void fl_edge_leave(const fl_memory *memory, fl_replicas *replicas, uint32_t tile, uint32_t place,
-                   uint64_t fetched)
+/* Returns the link to the edge of a tile in a node, or the last link, which is null. */
+static fl_edge **link_of(fl_replicas *replicas, uint32_t tile, uint32_t place)
 {
     fl_edge **link = &replicas->edges;
     while (*link != NULL && ((*link)->tile != tile || (*link)->place != place)) {
         link = &(*link)->next;
     }
+    return link;
+}
+
+static void leave(const fl_memory *memory, fl_edge **link, uint64_t fetched)
+{
     fl_edge *edge = *link;
     if (edge == NULL || edge->born > fetched) {
         return; /* a writer has ended the item's edge */
     }
-    edge->fetching -= edge->fetching != 0;
     if (--edge->users == 0) {
         unlink_edge(memory, link);
+    }
+}
+
+void fl_edges_leave(const fl_memory *memory, fl_replicas *replicas, fl_rect tiles, uint32_t count,
+                    uint32_t place, uint64_t fetched)
+{
+    for (uint32_t i = 0; i < count; ++i) {
+        leave(memory, link_of(replicas, fl_rect_at(tiles, i), place), fetched);
     }
 }
 
@@ -117,5 +134,13 @@ void fl_edge_end(const fl_memory *memory, fl_replicas *replicas, uint32_t tile)
         } else {
             link = &(*link)->next;
         }
+    }
+}
+
+void fl_edge_end_at(const fl_memory *memory, fl_replicas *replicas, uint32_t tile, uint32_t place)
+{
+    fl_edge **link = link_of(replicas, tile, place);
+    if (*link != NULL) {
+        unlink_edge(memory, link);
     }
 }

@@ -112,9 +112,9 @@ static bool is_edge(const fl_operand *operand, const fl_replicas *replicas, uint
  * Requires the lock. */
 static bool has_edges_free(const fl_operand *operand, const fl_replicas *replicas, uint32_t place)
 {
-    bool is_free = operand->region == NULL || fl_load_relaxed(&replicas->pins) == 0;
-    for (uint32_t i = 0; operand->region != NULL && is_free && i < fl_rect_count(operand->tiles);
-         ++i) {
+    uint32_t count = operand->region != NULL ? fl_rect_count(operand->tiles) : 0;
+    bool is_free = count == 0 || fl_load_relaxed(&replicas->pins) == 0;
+    for (uint32_t i = 0; i < count && is_free; ++i) {
         uint32_t tile = fl_rect_at(operand->tiles, i);
         filch_view part = part_view(operand, tile);
         is_free = !is_edge(operand, replicas, tile, place) ||
@@ -132,10 +132,19 @@ static void leave_edges(fl_places *places, const fl_operand *operand, uint32_t p
         return;
     }
     fl_mutex_lock(&replicas->lock);
-    for (uint32_t i = 0; i < count; ++i) {
-        fl_edge_leave(&places->core->memory, replicas, fl_rect_at(operand->tiles, i), place,
-                      fetched);
+    fl_edges_leave(&places->core->memory, replicas, operand->tiles, count, place, fetched);
+    fl_mutex_unlock(&replicas->lock);
+}
+
+/* Ends the fetch of edges. */
+static void settle_edges(const fl_fetch *fetch, const fl_operand *operand)
+{
+    fl_replicas *replicas = replicas_of(operand);
+    if (operand->edged == 0) {
+        return;
     }
+    fl_mutex_lock(&replicas->lock);
+    fl_edges_fetched(replicas, operand->tiles, operand->edged, fetch->place, fetch);
     fl_mutex_unlock(&replicas->lock);
 }
 
@@ -152,6 +161,7 @@ static void unreserve(const fl_fetch *fetch, fl_operand *operands, uint32_t coun
             fl_block_give(fetch->places, operand->staging, 0);
             operand->staging = NULL;
         } else if (!operand->is_streamed) {
+            settle_edges(fetch, operand);
             leave_edges(fetch->places, operand, fetch->place, operand->edged, operand->fetched);
             unpin(operand, fetch->place);
         }
@@ -316,7 +326,8 @@ static filch_status reserve_tiles(const fl_fetch *fetch, fl_operand *operand)
     return status == FILCH_OK ? settle(fetch, operand, block, operand->tiles) : status;
 }
 
-/* Reserves a block for the whole handle, where the tiles in the node have no users and may move. */
+/* Reserves a block for the whole handle, where the tiles in the node have no users and may move. A
+ * halo then lies beside its tile. */
 static bool reserve_around(const fl_fetch *fetch, fl_operand *operand)
 {
     fl_replicas *replicas = replicas_of(operand);
@@ -363,7 +374,8 @@ static filch_status reserve_new(const fl_fetch *fetch, fl_operand *operand, uint
         return reserve_block(fetch, operand, may_stage);
     }
     if (!operand->is_chunk &&
-        (reserve_run(fetch, operand) || reserve_resident(fetch, operand, true))) {
+        ((fl_load_relaxed(&operand->data->has_halos) && reserve_around(fetch, operand)) ||
+         reserve_run(fetch, operand) || reserve_resident(fetch, operand, true))) {
         return FILCH_OK;
     }
     return reserve_tiles(fetch, operand);
@@ -521,6 +533,8 @@ static filch_status fill_edge(const fl_fetch *fetch, const fl_operand *operand,
                    fl_spot_of(operand->data, &edge->part, replica->block, fetch->place));
     for (uint32_t i = 0; i < own.count; ++i) { /* also after a failure: copies may be under way */
         fl_edge_note(edge, own.at[i]);
+        filch_status added = fl_waits_add(fetch->waits, own.at[i], fetch->error);
+        status = status == FILCH_OK ? added : status;
     }
     edge->is_filled = status == FILCH_OK;
     return status;
@@ -530,12 +544,31 @@ static filch_status fill_edge(const fl_fetch *fetch, const fl_operand *operand,
 static filch_status use_edge(const fl_fetch *fetch, const fl_operand *operand,
                              fl_replicas *replicas, fl_edge *edge)
 {
-    filch_status status = edge->is_filled ? FILCH_OK : fill_edge(fetch, operand, replicas, edge);
-    for (uint32_t i = 0; i < edge->copy_count && i < FL_EDGE_COPIES; ++i) {
-        filch_status added = fl_waits_add(fetch->waits, edge->copies[i], fetch->error);
-        status = status == FILCH_OK ? added : status;
+    filch_status status = FILCH_OK;
+    if (!edge->is_filled) {
+        return fill_edge(fetch, operand, replicas, edge);
+    }
+    for (uint32_t i = 0; i < edge->copy_count && status == FILCH_OK; ++i) {
+        status = fl_waits_add(fetch->waits, edge->copies[i], fetch->error);
     }
     return status;
+}
+
+/* Makes a tile of an operand available as a whole. Requires the lock. */
+static filch_status fetch_tile(const fl_fetch *fetch, const fl_operand *operand,
+                               fl_replicas *replicas, uint32_t tile)
+{
+    const fl_replica *replica = fl_replica_at(replicas, tile, fetch->place);
+    filch_status status = FILCH_OK;
+    if (replicas->edges != NULL && (operand->mode & FILCH_READ) != 0 &&
+        !fl_replica_is_valid(operand->data, replica, fetch->place)) {
+        status = fl_tile_complete(fetch->places, operand->data, replicas, tile, fetch->device,
+                                  operand->traffic, fetch->error);
+    }
+    return status != FILCH_OK
+               ? status
+               : fl_tile_fetch(fetch->places, operand->data, replicas, tile, fetch->device,
+                               operand->mode, operand->traffic, fetch->waits, fetch->error);
 }
 
 /* Fills the edges of an operand with a halo in place. */
@@ -552,8 +585,12 @@ static filch_status fill_edges(const fl_fetch *fetch, fl_operand *operand)
         fl_edge *edge = NULL;
         if (is_edge(operand, replicas, tile, fetch->place)) {
             filch_view part = part_view(operand, tile);
-            status = fl_edge_join(&fetch->places->core->memory, operand->data, replicas, tile,
-                                  fetch->place, &part, operand->fetched, &edge, fetch->error);
+            status =
+                fl_edge_join(&fetch->places->core->memory, operand->data, replicas, tile,
+                             fetch->place, &part, fetch, operand->fetched, &edge, fetch->error);
+        } else {
+            /* A second worker of the node may have brought the tile since fill. */
+            status = fetch_tile(fetch, operand, replicas, tile);
         }
         operand->edged += status == FILCH_OK;
         status =
@@ -561,34 +598,6 @@ static filch_status fill_edges(const fl_fetch *fetch, fl_operand *operand)
     }
     fl_mutex_unlock(&replicas->lock);
     return status;
-}
-
-/* Ends the fetch of edges. */
-static void settle_edges(const fl_fetch *fetch, const fl_operand *operand)
-{
-    fl_replicas *replicas = replicas_of(operand);
-    if (operand->edged == 0) {
-        return;
-    }
-    fl_mutex_lock(&replicas->lock);
-    for (uint32_t i = 0; i < operand->edged; ++i) {
-        fl_edge_fetched(replicas, fl_rect_at(operand->tiles, i), fetch->place);
-    }
-    fl_mutex_unlock(&replicas->lock);
-}
-
-/* Makes a tile of an operand available as a whole. Requires the lock. */
-static filch_status fetch_tile(const fl_fetch *fetch, const fl_operand *operand,
-                               fl_replicas *replicas, uint32_t tile)
-{
-    const fl_replica *replica = fl_replica_at(replicas, tile, fetch->place);
-    if (replicas->edges != NULL && (operand->mode & FILCH_READ) != 0 &&
-        !fl_replica_is_valid(operand->data, replica, fetch->place) &&
-        fl_edge_find(replicas, tile, fetch->place) != NULL) {
-        return FILCH_NOT_READY; /* items read a part of the tile where the copy would go */
-    }
-    return fl_tile_fetch(fetch->places, operand->data, replicas, tile, fetch->device, operand->mode,
-                         operand->traffic, fetch->waits, fetch->error);
 }
 
 /* Sets the view to the operand's location. Requires the lock. */
@@ -669,9 +678,10 @@ filch_status fl_operands_fetch(fl_places *places, fl_device *device, fl_operand 
     }
     if (fetch.place != 0) {
         fl_residents_come(places, fetch.place);
+        /* Relaxed: an item that follows another on a device is fetched after it. */
+        const uint64_t now = fl_load_relaxed(&places->residents[fetch.place].entered);
         for (uint32_t i = 0; i < count; ++i) {
-            /* Relaxed: an item that follows another on a device is fetched after it. */
-            operands[i].fetched = fl_load_relaxed(&places->residents[fetch.place].entered);
+            operands[i].fetched = now;
         }
         while (here < count && reserve_resident(&fetch, &operands[here], false)) {
             ++here;
@@ -864,6 +874,7 @@ static filch_status adopt_shadow(fl_places *places, fl_device *device, fl_operan
         for (uint32_t place = 0; place < replicas->places; ++place) {
             fl_replica_invalidate(data, fl_replica_at(replicas, tile, place));
         }
+        fl_edge_end(&places->core->memory, replicas, tile);
     }
     /* The tiles are invalid: adopting copies nothing, and only a copy could fail. */
     filch_status status = fl_block_adopt(places, data, replicas, block, device, error);
@@ -885,33 +896,6 @@ filch_status fl_operand_publish(fl_places *places, fl_device *device, fl_operand
 }
 
 /* --- Several places at once --- */
-
-filch_status fl_replica_pin(fl_places *places, filch_data *data, filch_error *error)
-{
-    fl_replicas *replicas = fl_replicas_get(places, data);
-    if (replicas == NULL) {
-        return fl_replicas_tell_none(data, error);
-    }
-    /* The pin counts as an admitted item: a worker needing the room waits for the unpin. */
-    for (uint32_t place = 1; place < replicas->places; ++place) {
-        fl_residents_come(places, place);
-    }
-    fl_mutex_lock(&replicas->lock);
-    fl_add_relaxed(&replicas->pins, 1); /* exact under the lock */
-    fl_mutex_unlock(&replicas->lock);
-    return FILCH_OK;
-}
-
-void fl_replica_unpin(fl_places *places, filch_data *data)
-{
-    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* acquire as in fl_replicas_get */
-    fl_mutex_lock(&replicas->lock);
-    fl_sub_relaxed(&replicas->pins, 1);
-    fl_mutex_unlock(&replicas->lock);
-    for (uint32_t place = 1; place < replicas->places; ++place) {
-        fl_residents_go(places, place);
-    }
-}
 
 /* Makes memory for a tile in a node. The memory stays: the handle is pinned. */
 static filch_status make_room(fl_places *places, filch_data *data, uint32_t tile, uint32_t place,
@@ -973,22 +957,4 @@ filch_status fl_replica_open(fl_places *places, filch_data *data, uint32_t tile,
     }
     fl_mutex_unlock(&replicas->lock);
     return status;
-}
-
-void fl_replica_settle(filch_data *data, uint32_t tile, const bool *arrived)
-{
-    fl_replicas *replicas = fl_load_acquire(&data->replicas); /* acquire as in fl_replicas_get */
-    fl_mutex_lock(&replicas->lock);
-    for (uint32_t place = 0; place < replicas->places; ++place) {
-        fl_replica *replica = fl_replica_at(replicas, tile, place);
-        if (arrived[place]) {
-            fl_replica_set(data, replica, FL_SHARED, 0);
-        } else if (fl_replica_is_valid(data, replica, place)) {
-            bool is_known = fl_load_relaxed(&replica->version) == fl_data_version(data);
-            fl_marker source = is_known ? replica->source : 0;
-            fl_replica_set(data, replica, FL_SHARED, is_known ? replica->ready : 0);
-            replica->source = source;
-        }
-    }
-    fl_mutex_unlock(&replicas->lock);
 }

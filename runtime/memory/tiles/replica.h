@@ -14,8 +14,8 @@
  *  1. an existing block holding every tile of the chunk;
  *  2. for a chunk: a new block for the whole handle, if no eviction is necessary;
  *  3. for a writing use, and for one of the whole handle: a new block for the tiles, receiving the
- *     tiles already in the node; for a tile or a block with a halo: a new block for the whole
- *     handle, if no eviction is necessary and nobody uses a tile in the node;
+ *     tiles already in the node; for a handle with halos: a new block for the whole handle, if no
+ *     eviction is necessary and nobody uses a tile in the node;
  *  4. for a use that only reads: a private block, filled from the sources of its elements and
  *     given back at the end of the use. A task takes this way also where the way before would move
  *     tiles that other items use. Chunks of a buffer owned by the host between jobs always use
@@ -162,13 +162,6 @@ typedef struct fl_replica_spot {
  * may free enough memory. */
 filch_status fl_replica_open(fl_places *places, struct filch_data *data, uint32_t tile,
                              const bool *wanted, fl_replica_spot *spots, filch_error *error);
-/* Notes the tile's arrival in the given nodes: the tile is shared between the old and new nodes. */
-void fl_replica_settle(struct filch_data *data, uint32_t tile, const bool *arrived);
-/* Pins a handle around a series of the calls above. Blocks of the handle stay in every node
- * until the unpin; the caller counts as a user about to release memory. */
-filch_status fl_replica_pin(fl_places *places, struct filch_data *data, filch_error *error);
-void fl_replica_unpin(fl_places *places, struct filch_data *data);
-
 /* Begins a version as a job using the handle starts or ends. Precondition: no second job runs.
  * Requires core->lock. */
 void fl_data_begin_version(struct filch_data *data);

@@ -466,6 +466,100 @@ static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *
     return status;
 }
 
+/* Describes the elements of a tile beside a part of the tile: to the left and to the right of it,
+ * above and below. Some have no rows or columns. */
+static void list_rest(const filch_view *tile, const filch_view *part, filch_view rest[4])
+{
+    uint64_t row_end = part->row + part->rows, col_end = part->col + part->cols;
+    rest[0] = rest[1] = *tile;
+    rest[0].cols = part->col - tile->col;
+    rest[1].col = col_end;
+    rest[1].cols = tile->col + tile->cols - col_end;
+    rest[2] = rest[3] = *part;
+    rest[2].row = tile->row;
+    rest[2].rows = part->row - tile->row;
+    rest[3].row = row_end;
+    rest[3].rows = tile->row + tile->rows - row_end;
+}
+
+/* A copy of what a node lacks of a tile with an edge. */
+typedef struct fl_rest {
+    const fl_edge *edge;
+    fl_replica *to, *from;
+    uint32_t source;  /* node */
+    fl_marker behind; /* makes the source valid */
+    fl_marker last;   /* the last copy; 0: none */
+} fl_rest;
+
+/* Starts the copies. Requires the lock. */
+static filch_status copy_rest(fl_places *places, const filch_data *data, fl_rest *rest,
+                              fl_device *device, fl_traffic *traffic, filch_error *error)
+{
+    filch_view tile = fl_data_tile_view(data, rest->edge->tile), parts[4];
+    filch_status status =
+        rest->behind != 0 ? fl_marker_await(places, rest->from->source, error) : FILCH_OK;
+    list_rest(&tile, &rest->edge->part, parts);
+    for (uint32_t i = 0; i < 4 && status == FILCH_OK; ++i) {
+        if (parts[i].rows == 0 || parts[i].cols == 0) {
+            continue;
+        }
+        status = fl_copy_start(places, device, &parts[i],
+                               fl_spot_of(data, &parts[i], rest->to->block, device->place),
+                               fl_spot_of(data, &parts[i], rest->from->block, rest->source),
+                               rest->behind, traffic, &rest->last, error);
+        if (status == FILCH_OK && rest->source != 0) {
+            status = fl_block_read(places, rest->from->block, rest->last, error);
+        }
+    }
+    return status;
+}
+
+/* Waits for the copies to the edge that are on other lanes than the copies of the rest. */
+static filch_status await_edge(const fl_places *places, const fl_rest *rest, filch_error *error)
+{
+    const fl_edge *edge = rest->edge;
+    filch_status status = FILCH_OK;
+    for (uint32_t i = 0; i < edge->copy_count && status == FILCH_OK; ++i) {
+        if (rest->last == 0 || edge->copies[i] >> 50 != rest->last >> 50) {
+            status = fl_marker_await(places, edge->copies[i], error);
+        }
+    }
+    return status;
+}
+
+filch_status fl_tile_complete(fl_places *places, filch_data *data, fl_replicas *replicas,
+                              uint32_t tile, fl_device *device, fl_traffic *traffic,
+                              filch_error *error)
+{
+    const fl_edge *edge = fl_edge_find(replicas, tile, device->place);
+    if (edge == NULL) {
+        return FILCH_OK;
+    }
+    uint32_t source = fl_tile_source(places, data, replicas, tile, device);
+    if (!edge->is_filled || edge->copy_count > FL_EDGE_COPIES || source == replicas->places ||
+        source == device->place || !fl_device_reaches(device, source)) {
+        return FILCH_NOT_READY;
+    }
+    fl_rest rest = {.edge = edge,
+                    .to = fl_replica_at(replicas, tile, device->place),
+                    .from = fl_replica_at(replicas, tile, source),
+                    .source = source};
+    bool is_current = fl_load_relaxed(&rest.from->version) == fl_data_version(data);
+    rest.behind = is_current ? rest.from->ready : 0;
+    filch_status status = copy_rest(places, data, &rest, device, traffic, error);
+    status = status == FILCH_OK ? await_edge(places, &rest, error) : status;
+    if (status != FILCH_OK) {
+        (void)fl_marker_await(places, rest.last, NULL); /* the tile stays invalid */
+        return status;
+    }
+    fl_replica_set(data, rest.from, FL_SHARED, rest.behind);
+    fl_replica_set(data, rest.to, FL_SHARED, rest.last);
+    rest.to->source =
+        fl_marker_device(rest.behind) != fl_marker_device(rest.last) ? rest.behind : 0;
+    fl_edge_end_at(&places->core->memory, replicas, tile, device->place);
+    return FILCH_OK;
+}
+
 /* Prepares a detour for the elements of a view, as present in the plan's source. The arrival
  * depends on the copy to the stop, and a replica records a single second device. Waits therefore
  * for the dependences of the source's copy on further devices. */

@@ -148,6 +148,12 @@ static inline bool fl_device_reaches(const fl_device *device, uint32_t place)
 filch_status fl_tile_fill(fl_places *places, struct filch_data *data, fl_replicas *replicas,
                           uint32_t tile, uint32_t place, fl_device *device, fl_traffic *traffic,
                           filch_error *error);
+/* Makes a tile with an edge valid in a device's node (edge.h): copies the elements beside the edge,
+ * and ends the edge. Does nothing without an edge. FILCH_NOT_READY, with *error unset: the tile
+ * comes over a third memory, and waits for the items that read the edge. Requires the lock. */
+filch_status fl_tile_complete(fl_places *places, struct filch_data *data, fl_replicas *replicas,
+                              uint32_t tile, fl_device *device, fl_traffic *traffic,
+                              filch_error *error);
 /* Prepares a tile for a use in the given mode. Fills an invalid tile if the mode reads, and adds
  * to waits the markers to be past before the use. */
 filch_status fl_tile_fetch(fl_places *places, struct filch_data *data, fl_replicas *replicas,
