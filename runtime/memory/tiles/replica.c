@@ -560,7 +560,7 @@ static filch_status fetch_tile(const fl_fetch *fetch, const fl_operand *operand,
 {
     const fl_replica *replica = fl_replica_at(replicas, tile, fetch->place);
     filch_status status = FILCH_OK;
-    if (replicas->edges != NULL && (operand->mode & FILCH_READ) != 0 &&
+    if (replicas->edges != NULL && fetch->place != 0 && (operand->mode & FILCH_READ) != 0 &&
         !fl_replica_is_valid(operand->data, replica, fetch->place)) {
         status = fl_tile_complete(fetch->places, operand->data, replicas, tile, fetch->device,
                                   operand->traffic, fetch->error);

@@ -483,16 +483,16 @@ static void list_rest(const filch_view *tile, const filch_view *part, filch_view
 }
 
 /* A copy of what a node lacks of a tile with an edge. */
-typedef struct fl_rest {
+typedef struct fl_beside {
     const fl_edge *edge;
     fl_replica *to, *from;
     uint32_t source;  /* node */
     fl_marker behind; /* makes the source valid */
     fl_marker last;   /* the last copy; 0: none */
-} fl_rest;
+} fl_beside;
 
 /* Starts the copies. Requires the lock. */
-static filch_status copy_rest(fl_places *places, const filch_data *data, fl_rest *rest,
+static filch_status copy_rest(fl_places *places, const filch_data *data, fl_beside *rest,
                               fl_device *device, fl_traffic *traffic, filch_error *error)
 {
     filch_view tile = fl_data_tile_view(data, rest->edge->tile), parts[4];
@@ -515,7 +515,7 @@ static filch_status copy_rest(fl_places *places, const filch_data *data, fl_rest
 }
 
 /* Waits for the copies to the edge that are on other lanes than the copies of the rest. */
-static filch_status await_edge(const fl_places *places, const fl_rest *rest, filch_error *error)
+static filch_status await_edge(const fl_places *places, const fl_beside *rest, filch_error *error)
 {
     const fl_edge *edge = rest->edge;
     filch_status status = FILCH_OK;
@@ -540,10 +540,10 @@ filch_status fl_tile_complete(fl_places *places, filch_data *data, fl_replicas *
         source == device->place || !fl_device_reaches(device, source)) {
         return FILCH_NOT_READY;
     }
-    fl_rest rest = {.edge = edge,
-                    .to = fl_replica_at(replicas, tile, device->place),
-                    .from = fl_replica_at(replicas, tile, source),
-                    .source = source};
+    fl_beside rest = {.edge = edge,
+                      .to = fl_replica_at(replicas, tile, device->place),
+                      .from = fl_replica_at(replicas, tile, source),
+                      .source = source};
     bool is_current = fl_load_relaxed(&rest.from->version) == fl_data_version(data);
     rest.behind = is_current ? rest.from->ready : 0;
     filch_status status = copy_rest(places, data, &rest, device, traffic, error);
