@@ -244,14 +244,14 @@ static void refuse_pinned(CUresult result, filch_status wanted, const char *call
     csr_arrays arrays;
     filch_csr_desc desc = csr_describe(&model, 4, 4, 0, &arrays);
     desc.flags = FILCH_DATA_PIN;
-    desc.label = "stubborn";
+    desc.label = "unpinned";
     fakecuda_fail("cuMemHostRegister", 1, 1, result, -1, false);
     assert_int_equal(filch_csr_create(runtime, &desc, &made), wanted);
     assert_null(made);
     assert_ok(filch_runtime_error(runtime, &error));
     assert_int_equal(error.status, wanted);
     assert_string_equal(error.call, call);
-    assert_string_equal(error.label, "stubborn");
+    assert_string_equal(error.label, "unpinned");
     csr_drop(&arrays);
 }
 

@@ -3,10 +3,9 @@
  *
  * The elements of an edge lie at their place in the tile's memory, so that an item sees its tile
  * and the halo as one view. The tile stays invalid. An edge belongs to the items between their
- * fetch and their release. Meanwhile nothing is copied to the edge,
- * because items read there. A second item shares an edge that has its elements, and otherwise waits
- * or uses private memory. An item that needs the tile as a whole brings the elements beside the
- * edge (fl_tile_complete).
+ * fetch and their release. Meanwhile nothing is copied to the edge, because items read there. A
+ * second item shares an edge that has its elements, and otherwise waits or uses private memory. An
+ * item that needs the tile as a whole brings the elements beside the edge (fl_tile_complete).
  *
  * The order of a graph's tasks keeps writers of the tile apart from the items. A writer may be put
  * on a device behind items in flight, and further readers behind the writer. The edges of a tile
