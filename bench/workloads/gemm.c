@@ -28,7 +28,8 @@
 #define TASKS_MAX 2e7
 #define PROBE_TILES 3
 /* A host's tile packs its rows of A and its columns of B, whatever the others packed: the larger it
- * is, the less of its time goes there. Tall tiles are as narrow as leaves each device this many. */
+ * is, the less of its time goes there. Tall tiles are as narrow as leaves each device this many; a
+ * tile of all rows, one. */
 #define DEVICE_TILES_LEAST 2
 /* More tiles along a side make no difference to the balance, and cost packing. */
 #define SIDE_TILES_MOST 64
@@ -217,7 +218,8 @@ static size_t cols(const gemm *g)
 {
     if (g->cols || !g->may_narrow || g->offload.has_memories)
         return g->cols ? g->cols : g->tile;
-    size_t across = (DEVICE_TILES_LEAST * (size_t)g->devices + side(g) - 1) / side(g);
+    size_t least = side(g) == 1 ? 1 : DEVICE_TILES_LEAST;
+    size_t across = (least * (size_t)g->devices + side(g) - 1) / side(g);
     size_t widest = across > 0 ? (g->n + across - 1) / across : g->n;
     return g->tile < widest ? g->tile : widest;
 }
