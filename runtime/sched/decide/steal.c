@@ -25,12 +25,21 @@ static double seen_ns(const fl_worker *w, uint32_t victim)
     return fl_steal_is_watched(w, victim) ? (double)(fl_worker_clock(w) - w->theft.watch.since) : 0;
 }
 
-/* Returns the victim's time for a task: the mean, or the time seen at the present task if longer.
- */
-static double victim_tile(const fl_worker *w, const fl_worker *victim)
+/* Returns the victim's time for the present task: the mean, or the time seen if longer. */
+static double present_ns(const fl_worker *w, const fl_worker *victim)
 {
     double mean = fl_worker_mean_ns(victim), seen = seen_ns(w, victim->index);
     return seen > mean ? seen : mean;
+}
+
+/* Returns the time until the victim has run the present item, of which at_work is left, and the
+ * entries, which take `each` ns. An item that takes longer than an entry may take as long again.
+ * That it does says nothing about the entries. */
+static double ns_until_done(const fl_worker *w, const fl_worker *victim, double each,
+                            double entries, double at_work)
+{
+    double seen = seen_ns(w, victim->index);
+    return each * entries + (seen > each ? seen : at_work * each);
 }
 
 fl_steal_candidate fl_steal_of_deques(const fl_worker *w, const fl_worker *victim)
@@ -45,17 +54,17 @@ fl_steal_candidate fl_steal_of_deques(const fl_worker *w, const fl_worker *victi
     if (entries <= 0) {
         return (fl_steal_candidate){0};
     }
-    double theirs = victim_tile(w, victim);
     double own = fl_cost_of_unseen(w, victim);
     double way = fl_place_theft_ns(w, victim);
     /* The victim ends the present item before the entries. Where tiles are brought, the thief's
      * transfer costs about as much, and the item is left out. */
     double at_work = w->offload == NULL ? FL_STEAL_HALF_DONE : 0;
+    double left = ns_until_done(w, victim, fl_worker_mean_ns(victim), (double)entries, at_work);
     return (fl_steal_candidate){.victim = victim->index,
                                 .slot = FL_ACTIVE_SLOTS,
                                 .ns_left = fl_worker_is_unavailable(victim) ? FL_STEAL_NEVER_NS
-                                           : theirs > 0 ? theirs * ((double)entries + at_work)
-                                                        : FL_STEAL_UNKNOWN_NS,
+                                           : left > 0                       ? left
+                                                                            : FL_STEAL_UNKNOWN_NS,
                                 .ns_thief = (own + way) * (double)entries,
                                 .ns_way = way,
                                 .entries = (uint32_t)entries};
@@ -66,15 +75,15 @@ fl_steal_candidate fl_steal_of_deques(const fl_worker *w, const fl_worker *victi
 static void look_at_roots(const fl_worker *w, const filch_job *job, const fl_worker *victim,
                           fl_steal_candidate *candidate)
 {
-    double theirs = victim_tile(w, victim), own = fl_cost_of_unseen(w, victim);
+    double theirs = fl_worker_mean_ns(victim), own = fl_cost_of_unseen(w, victim);
     double way = fl_place_theft_ns(w, victim);
     double known = (double)fl_job_share(job, victim->index)->root_ns;
     double mine = (double)fl_job_share(job, w->index)->root_ns;
     own = mine > 0 ? mine : known > 0 ? known : own;
-    theirs = fmax(known > 0 ? known : theirs, seen_ns(w, victim->index));
-    /* A core has the present item to end first, as in look_at_deques. */
+    theirs = known > 0 ? known : theirs;
+    /* A core has the present item to end first, as in fl_steal_of_deques. */
     double at_work = w->sched->keeps_holders ? FL_STEAL_HALF_DONE : 0;
-    candidate->ns_left = theirs * (candidate->entries + at_work);
+    candidate->ns_left = ns_until_done(w, victim, theirs, candidate->entries, at_work);
     candidate->ns_thief = (own + way) * candidate->entries;
     candidate->ns_way = way;
 }
@@ -252,7 +261,7 @@ fl_steal_inbox fl_steal_of_inbox(const fl_worker *w, const fl_worker *victim)
         fl_load_relaxed(&victim->signals.nested) != 0) { /* relaxed: an estimate */
         return (fl_steal_inbox){0};
     }
-    double theirs = victim_tile(w, victim), way = fl_place_theft_ns(w, victim);
+    double theirs = present_ns(w, victim), way = fl_place_theft_ns(w, victim);
     double own = fl_cost_of_unseen(w, victim), away = away_ns(w, victim, theirs);
     if (theirs == 0) {
         return (fl_steal_inbox){0};
