@@ -91,6 +91,58 @@ static filch_graph *make_iterations(filch_data *blocks, filch_data *parts, filch
     return graph;
 }
 
+/* Both GPUs take part in the first updates. Then one task at a time runs: they take turns on blocks
+ * of both. */
+static filch_graph *make_turns(filch_data *blocks, filch_data *token)
+{
+    filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
+    filch_graph *graph = NULL;
+    filch_codelet *update = sim_codelet(&world, must_not_run, bytes_of_block, NULL);
+    sim_ok(filch_graph_create(world.runtime, &desc, &graph));
+    for (uint32_t b = 0; b < BLOCKS; ++b) {
+        const filch_access block = {.data = blocks, .row = b, .mode = FILCH_READWRITE};
+        add(graph, update, &block, 1);
+    }
+    for (uint32_t step = 0; step < STEPS * 2; ++step) {
+        const filch_access accesses[] = {
+            {.data = blocks, .row = step % 2 * (BLOCKS - 1), .mode = FILCH_READWRITE},
+            {.data = token, .mode = FILCH_READWRITE},
+        };
+        add(graph, update, accesses, 2);
+    }
+    return graph;
+}
+
+/* A GPU that has nothing else to do leaves to the other one what it has just given to it. */
+static void test_turns(void **state)
+{
+    void *buffers[2];
+    (void)state;
+    sim_open_machine(&world, MACHINE, BENCH_POLICY_STEAL);
+    filch_data *blocks = make_data(BLOCKS * BLOCK, BLOCK, &buffers[0]);
+    filch_data *token = make_data(64, 64, &buffers[1]);
+    filch_graph *graph = make_turns(blocks, token);
+    for (int run = 0; run < 3; ++run) {
+        filch_job *job = NULL;
+        sim_ok(filch_graph_submit(graph, NULL, &job));
+        sim_finish(job, &outcome);
+        assert_int_equal(outcome.status, FILCH_OK);
+        uint64_t moved = outcome.devices[0].bytes_peer + outcome.devices[1].bytes_peer;
+        print_message("run %d: %llu and %llu tasks, %.1f blocks moved\n", run,
+                      (unsigned long long)outcome.devices[0].tiles,
+                      (unsigned long long)outcome.devices[1].tiles, (double)moved / (double)BLOCK);
+        assert_true(moved < 2 * BLOCK);
+        for (int d = 0; d < 2 && run > 0; ++d)
+            assert_int_equal(outcome.devices[d].stolen_in, 0);
+    }
+    sim_ok(filch_graph_destroy(graph));
+    sim_ok(filch_data_destroy(blocks));
+    sim_ok(filch_data_destroy(token));
+    sim_close(&world);
+    (void)munmap(buffers[0], BLOCKS * BLOCK);
+    (void)munmap(buffers[1], 64);
+}
+
 static void test_blocks_stay(void **state)
 {
     void *buffers[3];
@@ -127,6 +179,6 @@ static void test_blocks_stay(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks_stay)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks_stay), cmocka_unit_test(test_turns)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -409,9 +409,18 @@ static bool keeps(const fl_worker *w, const fl_worker *victim, const fl_task *ta
     return explores;
 }
 
-/* Robs a whole inbox: the tasks wait for a busy worker. The victim keeps a task that the victim
- * ends much sooner even so. most: number of tasks wanted by a policy, deciding instead; 0: no
- * policy. */
+/* Tells whether the thief should have a task of the victim's inbox. Not a task that the victim ends
+ * much sooner even so, or that runs in less time than its data take to come. */
+static bool is_better_here(const fl_worker *w, const fl_worker *victim, const fl_task *task)
+{
+    if (!w->sched->mails || fl_worker_is_unavailable(victim)) {
+        return true;
+    }
+    return !fl_worker_is_outdone(w, victim, task) && !fl_placement_is_dear(w, task);
+}
+
+/* Robs a whole inbox: the tasks wait for a busy worker. most: number of tasks wanted by a policy,
+ * deciding instead; 0: no policy. */
 static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
 {
     fl_sched *sched = w->sched;
@@ -425,9 +434,9 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
         fl_link *next = link->next;
         fl_task *task = fl_task_of_link(link);
         bool can_run = fl_worker_can_run(w, task);
-        bool is_wanted = most != 0 ? got < most
-                                   : !(sched->mails && fl_worker_is_outdone(w, victim, task)) ||
-                                         (can_run && keeps(w, victim, task));
+        bool is_wanted =
+            most != 0 ? got < most
+                      : is_better_here(w, victim, task) || (can_run && keeps(w, victim, task));
         is_wanted = is_wanted && (fl_worker_is_unavailable(victim) || !fl_slow_holds_up(w, task));
         if (is_wanted && can_run) {
             note_theft(w, task->graph->job, victim->index, 1, 0);
