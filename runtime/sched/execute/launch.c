@@ -649,12 +649,17 @@ static void launch_codelet(fl_worker *w, fl_in_flight *flight, const fl_item *pi
     flight->launched = item->start = w->pipeline.clock;
     flight->expected = fl_cost_measured(codelet, w->index, item->work);
     w->stall.error.status = FILCH_OK;
+    bool is_long = item->task != NULL && flight->expected > FL_SHORT_NS;
+    if (is_long && w->sched->mails) {
+        /* Other devices may wait for the short items before it. */
+        fl_worker_mark(w);
+    }
     if (fl_worker_computes(w) ? launch_kernel(w, flight) : launch_pretended(w, flight)) {
         if (races && fl_worker_computes(w)) {
             fl_backup_launched(w, item);
         }
         note_taken(w, flight);
-        if (item->task != NULL && flight->expected > FL_SHORT_NS) {
+        if (is_long) {
             /* Known late, the end of a long item would leave the device out of work. */
             fl_worker_mark(w);
         }
