@@ -153,6 +153,7 @@ bench_others()
         bench_item cg-"$name" cg --n 400 --devices "$devices" --resident --versus cusparse
         bench_item cg-checked-"$name" cg --n 100 --devices "$devices" --resident \
             --versus cusparse --check
+        bench_item heat-"$name" heat --n 8192 --devices "$devices" --resident --check
     done < <(bench_sets)
 }
 

@@ -82,6 +82,11 @@ uint32_t bench_gpu_count(filch_error *error)
     return count;
 }
 
+bool bench_gpu_is_among(const char *devices)
+{
+    return bench_gpu_first(devices) != UINT32_MAX && bench_gpu_count(NULL) > 0;
+}
+
 filch_status bench_gpu_enter(const bench_gpu *gpu, filch_error *error)
 {
     return bench_gpu_check(gpu, bench_gpu_api(gpu)->cuCtxPushCurrent(gpu->context),

@@ -27,6 +27,8 @@ void bench_gpu_close(bench_gpu *gpu);
 uint32_t bench_gpu_first(const char *devices);
 /* GPUs that the driver shows; 0 with the reason in error. */
 uint32_t bench_gpu_count(filch_error *error);
+/* Whether the devices of a specification can be GPUs, in part at least. */
+bool bench_gpu_is_among(const char *devices);
 
 static inline const fl_cuda_api *bench_gpu_api(const bench_gpu *gpu)
 {

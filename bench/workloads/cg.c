@@ -66,12 +66,6 @@ static void teardown(void *state)
     free(s);
 }
 
-/* Whether GPUs can be among the devices. */
-static bool may_have_gpus(const bench_options *o)
-{
-    return bench_gpu_first(o->devices) != UINT32_MAX && bench_gpu_count(NULL) > 0;
-}
-
 static filch_status check_gpu_options(const bench_options *o, filch_error *error)
 {
     if (o->strips > BENCH_CG_PARTS)
@@ -125,15 +119,6 @@ static filch_status allocate(cg *s, filch_error *error)
     return status;
 }
 
-/* The largest that makes a graph of no more than ITERATIONS_A_GRAPH. */
-static size_t divisor_of(size_t iterations)
-{
-    size_t k = ITERATIONS_A_GRAPH;
-    while (iterations % k != 0)
-        k--;
-    return k;
-}
-
 static filch_status setup(const bench_options *options, filch_error *error, void **state)
 {
     cg *s = calloc(1, sizeof *s);
@@ -142,10 +127,10 @@ static filch_status setup(const bench_options *options, filch_error *error, void
     s->system.g = options->n ? options->n : DEFAULT_N;
     s->system.blocks = options->strips;
     s->system.iterations = options->steps ? options->steps : ITERATIONS;
-    bool has_gpus = may_have_gpus(options);
+    bool has_gpus = bench_gpu_is_among(options->devices);
     s->steps_a_graph = options->steps_a_graph ? options->steps_a_graph
-                       : has_gpus             ? divisor_of(s->system.iterations)
-                                              : 1;
+                       : has_gpus ? bench_steps_share(s->system.iterations, ITERATIONS_A_GRAPH)
+                                  : 1;
     s->is_idle = bench_is_simulated(options) && !options->check;
     s->is_resident = options->resident;
     s->offload.has_no_vendor = true;

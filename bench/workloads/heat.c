@@ -1,74 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of the heat equation on the host: a task a step and a strip, which reads the strip and its
- * neighbours in one of two grids and writes the strip in the other. Some steps make a graph, which
- * is submitted again when it is over, as a solver does that looks at the result now and then. The
- * strips are made by tasks, so that each page is first touched by a device. */
-#include "problems/heat.h"
+/* Steps of the heat equation: a task a step and a strip, which reads the strip with a halo of a
+ * column on each side in one of two grids and writes the strip in the other. Some steps make a
+ * graph, which is submitted again when it is over, as a solver does that looks at the result now
+ * and then. The strips are made by tasks, so that each page is first touched by a device. */
+#include "offload/offload.h"
 #include "support/fail.h"
-#include "workloads/marks.h"
+#include "workloads/heat_tasks.h"
 #include "workloads/workload.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_N 512
 #define N_MAX 1000000
-#define STRIPS 8
+#define STRIPS 8 /* on the host alone */
+#define STRIPS_A_DEVICE 3
 #define STRIPS_MAX 10000
 #define STEPS 100
 #define STEPS_MAX 1000000
 #define STEPS_A_GRAPH 10
+#define STEPS_A_GRAPH_MOST 50 /* where nothing else is asked for and there are GPUs */
 
 typedef struct heat {
-    bench_heat_grid grid;
+    bench_heat_grid grid; /* its strips: 0 until a runtime says how many devices there are */
     size_t steps_a_graph;
     size_t job; /* the next one of this run */
     bool is_idle;
+    bool is_resident;
+    uint32_t dealt;   /* among so many GPUs the strips are dealt out; 0: filch places them */
     double *u[2];     /* step k reads u[k % 2] and writes the other one */
     double *theirs;   /* a peer's result; null without a peer */
     double *expected; /* null until a check needs it */
     bench_mark *marks;
     bench_peer_work work;
+    bench_offload offload;
 } heat;
-
-/* By value in each task. */
-typedef struct arguments {
-    const bench_heat_grid *grid;
-    bench_mark *mark;
-    size_t strip;
-} arguments;
-
-static int run_init(const filch_call *call)
-{
-    const arguments *args = call->args;
-    bench_heat_init(args->grid, args->strip, call->views[0].ptr);
-    return 0;
-}
-
-/* The views: the strip before (unless there is none), the strip, the one behind (likewise), and the
- * strip that is written. */
-static int run_step(const filch_call *call)
-{
-    const arguments *args = call->args;
-    const bench_heat_grid *h = args->grid;
-    const filch_view *own = call->views, *to = &call->views[call->view_count - 1];
-    const double *before = NULL, *after = NULL;
-    if (args->strip > 0) {
-        before = (const double *)own->ptr + (own->cols - 1) * own->ld;
-        own++;
-    }
-    if (args->strip + 1 < h->strips)
-        after = own[1].ptr;
-    for (uint32_t times = bench_slow_times(call->device); times > 0; times--)
-        bench_heat_step(h, args->strip, before, own->ptr, after, to->ptr);
-    bench_mark_visit(args->mark, call->device);
-    return 0;
-}
 
 static double work_of(const filch_call *call)
 {
-    const arguments *args = call->args;
+    const bench_heat_arguments *args = call->args;
     size_t columns =
         bench_heat_column(args->grid, args->strip + 1) - bench_heat_column(args->grid, args->strip);
     return (double)(columns * args->grid->n);
@@ -77,6 +49,7 @@ static double work_of(const filch_call *call)
 static void teardown(void *state)
 {
     heat *s = state;
+    bench_offload_close(&s->offload);
     free(s->u[0]);
     free(s->u[1]);
     free(s->theirs);
@@ -107,7 +80,31 @@ static filch_status check_options(const bench_options *o, const heat *s, filch_e
     if (h->steps > STEPS_MAX)
         return bench_fail(error, FILCH_TOO_LARGE, "--steps", 0, "%zu is above %d", h->steps,
                           STEPS_MAX);
+    if (o->slow.factor != 0 && s->offload.has_gpus)
+        return bench_fail(error, FILCH_UNSUPPORTED, "--slow", 0,
+                          "heat's kernels are not done again on a GPU");
     return bench_steps_check(h->steps, s->steps_a_graph, error);
+}
+
+/* Marks for as many strips as there can be. */
+static filch_status allocate(heat *s, filch_error *error)
+{
+    const bench_heat_grid *h = &s->grid;
+    size_t most = h->n < STRIPS_MAX ? h->n : STRIPS_MAX;
+    filch_status status = FILCH_OK;
+    for (size_t k = 0; k < 2 && status == FILCH_OK; k++)
+        status =
+            bench_squares_alloc(h->n, 1, sizeof(double), "--n", error, (void **)(void *)&s->u[k]);
+    if (status == FILCH_OK && !(s->marks = bench_marks_create(h->strips ? h->strips : most)))
+        status = bench_fail(error, FILCH_OUT_OF_MEMORY, "--strips", 0, "no memory");
+    return status;
+}
+
+static size_t steps_a_graph_for(size_t steps, bool has_gpus)
+{
+    if (has_gpus)
+        return bench_steps_share(steps, STEPS_A_GRAPH_MOST);
+    return steps % STEPS_A_GRAPH ? steps : STEPS_A_GRAPH;
 }
 
 static filch_status setup(const bench_options *options, filch_error *error, void **state)
@@ -117,18 +114,18 @@ static filch_status setup(const bench_options *options, filch_error *error, void
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "heat", 0, "no memory");
     bench_heat_grid *h = &s->grid;
     h->n = options->n ? options->n : DEFAULT_N;
-    h->strips = options->strips ? options->strips : h->n < STRIPS ? h->n : STRIPS;
     h->steps = options->steps ? options->steps : STEPS;
-    s->steps_a_graph = options->steps_a_graph     ? options->steps_a_graph
-                       : h->steps % STEPS_A_GRAPH ? h->steps
-                                                  : STEPS_A_GRAPH;
+    bool has_gpus = s->offload.has_gpus = bench_gpu_is_among(options->devices);
+    if (options->strips || !has_gpus)
+        h->strips = options->strips ? options->strips : h->n < STRIPS ? h->n : STRIPS;
+    s->steps_a_graph =
+        options->steps_a_graph ? options->steps_a_graph : steps_a_graph_for(h->steps, has_gpus);
     s->is_idle = bench_is_simulated(options) && !options->check;
+    s->is_resident = options->resident;
+    s->offload.has_no_vendor = true;
     filch_status status = check_options(options, s, error);
-    for (size_t k = 0; k < 2 && status == FILCH_OK; k++)
-        status =
-            bench_squares_alloc(h->n, 1, sizeof(double), "--n", error, (void **)(void *)&s->u[k]);
-    if (status == FILCH_OK && !(s->marks = bench_marks_create(h->strips)))
-        status = bench_fail(error, FILCH_OUT_OF_MEMORY, "--strips", 0, "no memory");
+    if (status == FILCH_OK)
+        status = allocate(s, error);
     if (status != FILCH_OK) {
         teardown(s);
         return status;
@@ -152,24 +149,28 @@ static void describe(const void *state, bench_problem *problem)
              h->steps, h->n, h->n, h->strips, s->steps_a_graph);
 }
 
-static filch_status add_strip(const heat *s, const bench_built *built, filch_graph *graph,
-                              size_t step, size_t strip)
+static filch_status add(const heat *s, const bench_built *built, filch_graph *graph,
+                        bench_heat_task task, size_t strip, const filch_access *accesses,
+                        uint32_t count)
 {
-    filch_access accesses[4];
-    uint32_t count = 0;
-    const arguments args = {&s->grid, &s->marks[strip], strip};
-    size_t last = strip + 1 < s->grid.strips ? strip + 1 : strip;
-    for (size_t k = strip > 0 ? strip - 1 : 0; k <= last; k++)
-        accesses[count++] =
-            (filch_access){.data = built->data[step % 2], .col = (uint32_t)k, .mode = FILCH_READ};
-    accesses[count++] = (filch_access){
-        .data = built->data[1 - step % 2], .col = (uint32_t)strip, .mode = FILCH_WRITE};
+    const bench_heat_arguments args = {&s->grid, &s->marks[strip], strip};
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
-    desc.codelet = built->codelets[1];
+    desc.codelet = built->codelets[task];
     desc.args = &args;
     desc.accesses = accesses;
     desc.access_count = count;
+    if (s->dealt)
+        desc.affinity = (uint32_t)(strip * s->dealt / s->grid.strips) + 1;
     return filch_graph_add(graph, &desc, NULL);
+}
+
+static filch_status add_strip(const heat *s, const bench_built *built, filch_graph *graph,
+                              size_t step, size_t strip)
+{
+    static const filch_halo beside = {.cols_before = 1, .cols_after = 1};
+    const filch_access accesses[] = {FILCH_R_HALO(built->data[step % 2], 0, strip, &beside),
+                                     FILCH_W(built->data[1 - step % 2], 0, strip)};
+    return add(s, built, graph, BENCH_HEAT_STEP, strip, accesses, 2);
 }
 
 /* A graph of steps_a_graph steps. first: 0 or 1, the grid that its first step reads. */
@@ -187,20 +188,20 @@ static filch_status add_init(const heat *s, bench_built *built)
 {
     filch_status status = filch_graph_create(built->runtime, NULL, &built->restore);
     for (size_t strip = 0; strip < s->grid.strips && status == FILCH_OK; strip++) {
-        const arguments args = {&s->grid, NULL, strip};
-        const filch_access access = {
-            .data = built->data[0], .col = (uint32_t)strip, .mode = FILCH_WRITE};
-        filch_task_desc desc = FILCH_TASK_DESC_INIT;
-        desc.codelet = built->codelets[0];
-        desc.args = &args;
-        desc.accesses = &access;
-        desc.access_count = 1;
-        status = filch_graph_add(built->restore, &desc, NULL);
+        const filch_access access = FILCH_W(built->data[0], 0, strip);
+        status = add(s, built, built->restore, BENCH_HEAT_INIT, strip, &access, 1);
     }
     return status;
 }
 
-static filch_status make_handles(const heat *s, bench_built *built)
+/* On GPUs a grid that is neither input nor result stays there, and with --resident both do. */
+static uint32_t flags_of(const heat *s, size_t grid)
+{
+    bool is_given = grid == 0 || grid == s->grid.steps % 2;
+    return s->offload.has_gpus && (s->is_resident || !is_given) ? FILCH_DATA_MANAGED : 0;
+}
+
+static filch_status make_handles(heat *s, bench_built *built)
 {
     const bench_heat_grid *h = &s->grid;
     uint64_t *widths = calloc(h->strips, sizeof *widths);
@@ -215,34 +216,59 @@ static filch_status make_handles(const heat *s, bench_built *built)
         desc.col_cuts = widths;
         desc.col_cut_count = (uint32_t)h->strips;
         desc.label = k == 0 ? "even" : "odd";
+        desc.flags = flags_of(s, k);
+        bench_offload_pin(&s->offload, s->u[k], h->n * h->n * sizeof *s->u[k]);
         status = filch_data_create(built->runtime, &desc, &built->data[k]);
     }
     free(widths);
     return status;
 }
 
-static filch_status build(void *state, bench_built *built)
+static filch_status make_codelets(const heat *s, bench_built *built)
 {
-    const heat *s = state;
-    static const struct {
-        const char *name;
-        filch_host_fn host;
-    } codelets[] = {{"heat_init", run_init}, {"heat_step", run_step}};
-    filch_status status = make_handles(s, built);
-    for (size_t k = 0; k < 2 && status == FILCH_OK; k++) {
+    filch_status status = FILCH_OK;
+    for (size_t k = 0; k < BENCH_HEAT_TASKS && status == FILCH_OK; k++) {
+        const bench_heat_code *code = &bench_heat_codes[k];
         filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-        desc.name = codelets[k].name;
-        desc.host = s->is_idle ? bench_run_nothing : codelets[k].host;
+        desc.name = code->name;
+        desc.host = s->is_idle ? bench_run_nothing : code->host;
+        desc.cuda = s->offload.has_gpus ? &code->cuda : NULL;
         desc.work = work_of;
-        desc.arg_size = sizeof(arguments);
+        desc.arg_size = sizeof(bench_heat_arguments);
         status = filch_codelet_create(built->runtime, &desc, &built->codelets[k]);
     }
+    return status;
+}
+
+/* One GPU has one strip. Several devices have some each: columns go to a neighbour while the strips
+ * between are done. */
+static size_t strips_for(const heat *s, uint32_t devices)
+{
+    size_t wanted = !s->offload.has_gpus ? STRIPS
+                    : devices == 1       ? 1
+                                         : (size_t)STRIPS_A_DEVICE * devices;
+    return wanted < s->grid.n ? wanted : s->grid.n;
+}
+
+static filch_status build(void *state, bench_built *built)
+{
+    heat *s = state;
+    bench_offload_meet(&s->offload, built->runtime);
+    s->dealt = s->offload.has_gpus ? bench_offload_alike(built->runtime) : 0;
+    if (s->grid.strips == 0)
+        s->grid.strips = strips_for(s, filch_device_count(built->runtime));
+    filch_status status = make_handles(s, built);
+    if (status == FILCH_OK)
+        status = make_codelets(s, built);
     if (status == FILCH_OK)
         status = add_init(s, built);
     if (status == FILCH_OK)
         status = add_steps(s, built, 0, &built->graph);
     if (status == FILCH_OK && s->steps_a_graph % 2 == 1)
         status = add_steps(s, built, 1, &built->other);
+    size_t result = s->grid.steps % 2;
+    if (status == FILCH_OK && (flags_of(s, result) & FILCH_DATA_MANAGED) != 0)
+        built->result = built->data[result];
     return status;
 }
 
@@ -270,7 +296,7 @@ static bool moves(const void *state, bench_moves *of)
 {
     const heat *s = state;
     *of = bench_marks_sum(s->marks, s->grid.strips);
-    return !s->is_idle;
+    return !s->is_idle && !s->offload.has_gpus;
 }
 
 /* By one thread, into a grid of the check's own. */
@@ -315,6 +341,23 @@ static filch_status check(void *state, double *residual, filch_error *error)
     return compare(s, s->u[s->grid.steps % 2], error);
 }
 
+/* A result that nobody has computed since is none. One that stays on GPUs is filch's meanwhile. */
+static filch_status check_begin(void *state, bool *rebuild, filch_error *error)
+{
+    heat *s = state;
+    size_t result = s->grid.steps % 2, points = s->grid.n * s->grid.n;
+    (void)rebuild;
+    (void)error;
+    for (size_t k = 0; k < points && (flags_of(s, result) & FILCH_DATA_MANAGED) == 0; k++)
+        s->u[result][k] = NAN;
+    return FILCH_OK;
+}
+
+static void check_end(void *state)
+{
+    (void)state;
+}
+
 static filch_status peer(void *state, unsigned workers, filch_error *error, bench_peer_work **work)
 {
     heat *s = state;
@@ -339,7 +382,7 @@ static filch_status agree(void *state, filch_error *error)
 
 const bench_workload bench_heat = {
     .name = "heat",
-    .help = "steps of the heat equation on the host, a task a strip of the grid",
+    .help = "steps of the heat equation, a task a strip of the grid",
     .unit = "update",
     .takes_slow = true,
     .takes = BENCH_TAKES_STEPS | BENCH_TAKES_STRIPS | BENCH_TAKES_STEPS_A_GRAPH,
@@ -353,6 +396,8 @@ const bench_workload bench_heat = {
     .start = start,
     .moves = moves,
     .check = check,
+    .check_begin = check_begin,
+    .check_end = check_end,
     .peer = peer,
     .agree = agree,
 };

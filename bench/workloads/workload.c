@@ -59,6 +59,13 @@ filch_status bench_steps_check(size_t steps, size_t steps_a_graph, filch_error *
     return FILCH_OK;
 }
 
+size_t bench_steps_share(size_t steps, size_t most)
+{
+    while (steps % most != 0)
+        most--;
+    return most;
+}
+
 filch_status bench_squares_bytes(size_t n, size_t count, size_t element, const char *option,
                                  filch_error *error, size_t *bytes)
 {

@@ -3,6 +3,7 @@
  * checked, every task run, in order. */
 #define _GNU_SOURCE
 #include "fake/cg_twins.h"
+#include "fake/heat_twins.h"
 #include "gpu/twins.h"
 #include "measure/versus.h"
 #include "sim/sim_replay.h"
@@ -123,6 +124,7 @@ static int register_all(void **state)
     for (uint32_t r = 0; r < sizeof layers / sizeof *layers; r++)
         fakecuda_register_filch(layers[r], layered, r + 1, false, 2 * sizeof(uint64_t));
     fake_cg_twins_register();
+    fake_heat_twins_register();
     gpu_twins_register();
     return 0;
 }
@@ -231,6 +233,8 @@ static const struct {
     {"layered", {.n = 60, .tile = 8, .cost = 1}},
     {"cg", {.n = 12, .steps = 20, .steps_a_graph = 10}},
     {"cg", {.n = 12, .steps = 20, .resident = true}},
+    {"heat", {.n = 30, .steps = 20, .steps_a_graph = 5}},
+    {"heat", {.n = 30, .steps = 20, .resident = true}},
 };
 
 static void test_computations(void **state)

@@ -44,13 +44,16 @@ if(CMAKE_CXX_COMPILER AND NOT FILCH_SANITIZE)
                                ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/emulated)
     filch_test(split-emulated unit 120 test_unit_split_emulated)
     if(TARGET filch_bench_parts)
-        add_executable(test_unit_cg_emulated ${kernels}/test_cg.cpp)
-        target_link_libraries(test_unit_cg_emulated PRIVATE filch_bench_parts filch_flags)
-        target_include_directories(test_unit_cg_emulated PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
-                                   ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/emulated)
-        target_compile_options(test_unit_cg_emulated PRIVATE -ffp-contract=off
-            "$<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>")
-        filch_test(cg-emulated unit 120 test_unit_cg_emulated)
+        foreach(solver cg heat)
+            add_executable(test_unit_${solver}_emulated ${kernels}/test_${solver}.cpp)
+            target_link_libraries(test_unit_${solver}_emulated PRIVATE filch_bench_parts filch_flags)
+            target_include_directories(test_unit_${solver}_emulated PRIVATE
+                                       ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}
+                                       ${CMAKE_CURRENT_BINARY_DIR}/emulated)
+            target_compile_options(test_unit_${solver}_emulated PRIVATE -ffp-contract=off
+                "$<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>")
+            filch_test(${solver}-emulated unit 120 test_unit_${solver}_emulated)
+        endforeach()
     endif()
     foreach(panel lu qr)
         add_executable(test_unit_${panel}_panel_emulated ${kernels}/test_${panel}_panel.cpp)
