@@ -7,8 +7,9 @@
 
 typedef struct versus versus;
 
-/* Analyses the matrix, which must outlive it, in an order. */
-bool versus_make(versus **made, const matrix *a, const int *order, char why[WHY]);
+/* Analyses the matrix, which must outlive it, in an order. With a GPU CHOLMOD needs integers of 64
+ * bits; false, too, where it has been built without CUDA. */
+bool versus_make(versus **made, const matrix *a, const int *order, bool gpu, char why[WHY]);
 
 /* Factors the matrix with so many threads of OpenBLAS. */
 bool versus_run(versus *v, int threads, char why[WHY]);
