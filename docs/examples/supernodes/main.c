@@ -113,12 +113,24 @@ static void count_devices(work *w)
     }
 }
 
+/* Memory of a GPU for CHOLMOD: more than its six buffers for the largest supernode. */
+static size_t gpu_bytes(const symbolic *s)
+{
+    size_t most = 1 << 22;
+    for (int at = 0; at < s->count; at++) {
+        const size_t size = (size_t)s->node[at].rows * (size_t)s->node[at].cols;
+        most = size > most ? size : most;
+    }
+    return 8 * 16 * most;
+}
+
 /* What is compared: CHOLMOD with one thread and with all; or with all, and with all and a GPU. */
 static bool start_versus(work *w, const options *o, char why[WHY])
 {
     w->sides = o->versus || o->versus_gpu ? SIDES : 1;
     for (int side = 1; side < w->sides; side++)
-        if (!versus_make(&w->v[side], &w->a, w->order, o->versus_gpu && side == 2, why))
+        if (!versus_make(&w->v[side], &w->a, w->order,
+                         o->versus_gpu && side == 2 ? gpu_bytes(&w->s) : 0, why))
             return false;
     return true;
 }

@@ -17,14 +17,15 @@ struct versus {
     int64_t *wide; /* with a GPU: the matrix's integers, then the order's */
 };
 
-static void start(versus *v)
+static void start(versus *v, size_t gpu_bytes)
 {
     v->wide ? cholmod_l_start(&v->common) : cholmod_start(&v->common);
     v->common.print = 0;
     v->common.supernodal = CHOLMOD_SUPERNODAL;
     v->common.nmethods = 1;
     v->common.method[0].ordering = CHOLMOD_GIVEN;
-    v->common.useGPU = v->wide != NULL;
+    v->common.useGPU = gpu_bytes > 0;
+    v->common.maxGpuMemBytes = gpu_bytes;
 }
 
 /* Analyses with integers of 64 bits. */
@@ -42,8 +43,9 @@ static void analyse_wide(versus *v, const matrix *a, const int *order)
     v->factor = cholmod_l_analyze_p(&v->a, (void *)wide, NULL, 0, &v->common);
 }
 
-bool versus_make(versus **made, const matrix *a, const int *order, bool gpu, char why[WHY])
+bool versus_make(versus **made, const matrix *a, const int *order, size_t gpu_bytes, char why[WHY])
 {
+    const bool gpu = gpu_bytes > 0; /* needs integers of 64 bits */
     const size_t integers = 2 * (size_t)a->n + 1 + (size_t)a->start[a->n];
     versus *v = calloc(1, sizeof *v);
     *made = v;
@@ -55,7 +57,7 @@ bool versus_make(versus **made, const matrix *a, const int *order, bool gpu, cha
         snprintf(why, WHY, "no memory for CHOLMOD");
         return false;
     }
-    start(v);
+    start(v, gpu_bytes);
     v->a = view_make(a);
     if (gpu)
         analyse_wide(v, a, order);
