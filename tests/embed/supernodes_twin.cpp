@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels of docs/examples/supernodes for the fake driver: their CUDA source, run by emulate.h with
- * fewer threads. Preloaded; takes effect before main. */
+/* The kernels of docs/examples/supernodes for the fake driver: their CUDA source, run by emulate.h
+ * with fewer threads. Preloaded; takes effect before main. */
 #include "kernels/emulate.h"
 
 #include <mutex>
