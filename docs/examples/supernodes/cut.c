@@ -11,6 +11,9 @@ enum { PANELS = 120 };
  * many parts of the widest supernode. The numbers were found by trial on two cores. */
 enum { PIECES = 8, NARROW = 48, WIDE = 256, SHARE = 6 };
 
+/* The same where panels are factored on GPUs. */
+enum { GPU_NARROW = 128, GPU_WIDE = 512, GPU_SHARE = 8 };
+
 /* What a supernode costs, in operations of products of large matrices: those of small matrices are
  * slower, and elements that are only moved cost, too. */
 static double cost(const supernode *node)
@@ -68,23 +71,25 @@ static void find_bundles(cut *c, const symbolic *s, const double *below, const i
     }
 }
 
-static int choose_panel(const symbolic *s)
+static int choose_panel(const symbolic *s, bool gpu)
 {
+    const int narrow = gpu ? GPU_NARROW : NARROW, wide = gpu ? GPU_WIDE : WIDE;
     int widest = 0;
     for (int at = 0; at < s->count; at++)
         widest = s->node[at].cols > widest ? s->node[at].cols : widest;
-    const int panel = (widest / SHARE + 15) / 16 * 16;
-    return panel < NARROW ? NARROW : panel > WIDE ? WIDE : panel;
+    const int panel = (widest / (gpu ? GPU_SHARE : SHARE) + 15) / 16 * 16;
+    return panel < narrow ? narrow : panel > wide ? wide : panel;
 }
 
-bool cut_make(cut *made, const symbolic *s, int cores, int panel, int pieces, char why[WHY])
+bool cut_make(cut *made, const symbolic *s, int cores, bool gpu, int panel, int pieces,
+              char why[WHY])
 {
     const size_t count = (size_t)s->count;
     double *below = calloc(count, sizeof *below);
     int *leaf = calloc(count, sizeof *leaf);
     *made = (cut){.bundle = calloc(count, sizeof *made->bundle),
                   .part = calloc(count, sizeof *made->part),
-                  .panel = panel ? panel : choose_panel(s)};
+                  .panel = panel ? panel : choose_panel(s, gpu)};
     const bool ok = below && leaf && made->bundle && made->part;
     if (ok) {
         const double total = add_costs(s, below, leaf);

@@ -19,9 +19,10 @@ typedef struct cut {
     int panel; /* most columns of a panel, unless a task would have too many accesses */
 } cut;
 
-/* Cuts for so many cores. A bundle has at most one of pieces parts of the work. 0 for panel and
- * pieces: as fits the matrix and the cores. */
-bool cut_make(cut *made, const symbolic *s, int cores, int panel, int pieces, char why[WHY]);
+/* Cuts for so many cores, and for panels that GPUs factor. A bundle has at most one of pieces parts
+ * of the work. 0 for panel and pieces: as fits the matrix and the devices. */
+bool cut_make(cut *made, const symbolic *s, int cores, bool gpu, int panel, int pieces,
+              char why[WHY]);
 
 void cut_free(cut *c);
 

@@ -12,16 +12,26 @@ enum { ACCESSES = 255 }; /* of a task */
 /* The handles of a supernode, cut into panels; or of a bundle, one tile each. */
 typedef struct block {
     filch_data *columns, *update;
+    int number;     /* of a supernode: which of those that are cut into panels it is */
+    int64_t offset; /* of a bundle's root: of its update in the bundle's */
 } block;
+
+/* What tasks read beside columns and updates. */
+typedef struct inputs {
+    filch_data *values, *start, *entry, *entry_place, *place;
+} inputs;
 
 struct factor {
     filch_runtime *runtime;
     filch_graph *graph;
     problem p;
     codelets code;
-    double *value;
+    double *value, *updates; /* of bundles */
     block *node, *bundle;
-    size_t sources, source_space; /* of p.source */
+    inputs in;
+    filch_data *pivots; /* a column for each supernode that is cut into panels */
+    int *pivot;
+    int numbers, panels; /* supernodes that are cut into panels, and the most panels of one */
     int tasks;
     bool is_out_of_memory; /* not filch, which tells itself what failed */
 };
@@ -52,47 +62,43 @@ static bool add_task(factor *f, const draft *d)
     return filch_graph_add(f->graph, &task, NULL) == FILCH_OK;
 }
 
-/* Lets a task read a tile of updates. A task that is full is added, and another one goes on. */
-static bool add_source(factor *f, draft *d, int source, filch_data *data, uint32_t col)
-{
-    if (d->count == ACCESSES) {
-        if (!add_task(f, d))
-            return false;
-        d->codelet = f->code.gather;
-        d->step.goes_on = true, d->step.source = f->sources, d->step.work = 1;
-        d->access[0].mode = FILCH_READWRITE, d->count = 1;
-    }
-    if (f->sources == f->source_space) {
-        f->source_space = 2 * f->source_space + 1024;
-        int *more = realloc(f->p.source, f->source_space * sizeof *more);
-        if (!more)
-            return f->is_out_of_memory = true, false;
-        f->p.source = more;
-    }
-    f->p.source[f->sources++] = source;
-    d->access[d->count++] = (filch_access)FILCH_R(data, 0, col);
-    return true;
-}
-
-/* Lets a task read what falls into the rows low to high - 1 of its supernode: the updates of
- * bundles of children, and those panels of other children's. */
-static bool add_sources(factor *f, draft *d, int low, int high)
+/* Adds the task that adds a tile of a child's update to a panel, or to a panel of the update. The
+ * panel has the rows low to high - 1 of its supernode. */
+static bool add_child(factor *f, int child, filch_access to, filch_access from, int low, int high,
+                      int skip)
 {
     const symbolic *s = f->p.s;
-    int last = -1;
-    d->step.source = f->sources;
-    for (int c = s->node[d->step.node].child; c >= 0; c = s->node[c].sibling) {
+    const supernode *node = &s->node[child];
+    const int part = f->p.c->part[child], below = node->rows - node->cols;
+    const int64_t place = node->index + node->cols;
+    const int width = part >= 0 ? below : cut_width(f->p.c, below);
+    const int first = part >= 0 ? 0 : width * (int)from.col;
+    double work = 1;
+    draft d = begin_task(f, f->code.add, child, 0, to);
+    for (int k = first; k < first + width && k < below; k++)
+        work += s->place[place + k] >= low && s->place[place + k] < high ? below - k : 0;
+    d.step.work = work, d.step.place = place, d.step.below = below, d.step.skip = skip;
+    d.step.is_whole = part >= 0, d.step.offset = part >= 0 ? f->node[child].offset : 0;
+    d.access[d.count++] = from;
+    d.access[d.count++] = (filch_access)FILCH_R(f->in.place, 0, 0);
+    return add_task(f, &d);
+}
+
+/* Adds the tasks that add to a panel what children subtract from its columns. */
+static bool add_children(factor *f, int at, filch_access to, int low, int high, int skip)
+{
+    const symbolic *s = f->p.s;
+    for (int c = s->node[at].child; c >= 0; c = s->node[c].sibling) {
         const supernode *child = &s->node[c];
         const int below = child->rows - child->cols, part = f->p.c->part[c];
         const int *place = &s->place[child->index + child->cols];
-        if (part >= 0 && part != last && !add_source(f, d, ~part, f->bundle[part].update, 0))
-            return false;
-        last = part;
-        const int width = cut_width(f->p.c, below);
-        for (int first = 0; part < 0 && first < below; first += width) {
+        const int width = part >= 0 ? below : cut_width(f->p.c, below);
+        for (int first = 0; first < below; first += width) {
             const int end = first + width < below ? first + width : below;
+            const filch_access from =
+                FILCH_R(part >= 0 ? f->bundle[part].update : f->node[c].update, 0, first / width);
             if (place[first] < high && place[end - 1] >= low &&
-                !add_source(f, d, c, f->node[c].update, (uint32_t)(first / width)))
+                !add_child(f, c, to, from, low, high, skip))
                 return false;
         }
     }
@@ -108,8 +114,13 @@ static bool add_columns(factor *f, int at, int j)
     const double size = (double)(node->rows - first) * cols;
     filch_data *columns = f->node[at].columns;
     const filch_access written = FILCH_W(columns, 0, j), changed = FILCH_RW(columns, 0, j);
-    draft d = begin_task(f, f->code.gather, at, size, written);
-    if (!add_sources(f, &d, first, first + cols) || !add_task(f, &d))
+    draft d = begin_task(f, f->code.fill, at, size, written);
+    d.step.first = node->first;
+    d.access[d.count++] = (filch_access)FILCH_R(f->in.values, 0, 0);
+    d.access[d.count++] = (filch_access)FILCH_R(f->in.start, 0, 0);
+    d.access[d.count++] = (filch_access)FILCH_R(f->in.entry, 0, 0);
+    d.access[d.count++] = (filch_access)FILCH_R(f->in.entry_place, 0, 0);
+    if (!add_task(f, &d) || !add_children(f, at, changed, first, first + cols, 0))
         return false;
     for (int k = 0; k < j; k++) {
         d = begin_task(f, f->code.subtract, at, 2 * size * width, changed);
@@ -117,24 +128,29 @@ static bool add_columns(factor *f, int at, int j)
         if (!add_task(f, &d))
             return false;
     }
+    const size_t space = (size_t)f->code.space.elements * sizeof(double);
     d = begin_task(f, f->code.pivot, at, size * cols, changed);
+    d.step.panel = j;
+    d.access[d.count++] = (filch_access)FILCH_ACCESS(f->pivots, 0, f->node[at].number,
+                                                     j == 0 ? FILCH_WRITE : FILCH_READWRITE);
+    if (space > 0)
+        d.access[d.count++] = (filch_access){.mode = FILCH_SCRATCH, .bytes = space};
     return add_task(f, &d);
 }
 
-/* Adds the task that makes panel j of a supernode's update. */
+/* Adds the tasks that make panel j of a supernode's update. */
 static bool add_update(factor *f, int at, int j)
 {
     const supernode *node = &f->p.s->node[at];
     const int below = node->rows - node->cols, width = cut_width(f->p.c, below);
     const int first = j * width, end = first + width < below ? first + width : below;
     const double work = 2.0 * (below - first) * (end - first) * node->cols;
-    draft d =
-        begin_task(f, f->code.outer, at, work, (filch_access)FILCH_W(f->node[at].update, 0, j));
+    filch_data *update = f->node[at].update;
+    draft d = begin_task(f, f->code.outer, at, work, (filch_access)FILCH_W(update, 0, j));
     for (int k = 0; k * cut_width(f->p.c, node->cols) < node->cols; k++)
         d.access[d.count++] = (filch_access)FILCH_R(f->node[at].columns, 0, k);
-    d.step.is_update = true;
-    d.step.factored = (int)d.count - 1;
-    return add_sources(f, &d, node->cols + first, node->cols + end) && add_task(f, &d);
+    return add_task(f, &d) && add_children(f, at, (filch_access)FILCH_RW(update, 0, j),
+                                           node->cols + first, node->cols + end, node->cols);
 }
 
 static bool add_supernode(factor *f, int at)
@@ -164,7 +180,7 @@ static bool add_bundle(factor *f, int k)
     return add_task(f, &d);
 }
 
-/* Makes the handle of a matrix in the factor or, without a pointer, of one that filch keeps. */
+/* Makes a handle of doubles cut into panels or, without a pointer, one that filch keeps. */
 static bool make_handle(factor *f, double *ptr, size_t rows, size_t cols, size_t width,
                         filch_data **data)
 {
@@ -175,16 +191,55 @@ static bool make_handle(factor *f, double *ptr, size_t rows, size_t cols, size_t
     return filch_data_create(f->runtime, &desc, data) == FILCH_OK;
 }
 
+/* Makes the handle of integers that stay as they are: a GPU keeps its copy. */
+static bool make_index(factor *f, int *ptr, int64_t count, filch_data **data)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    desc.ptr = ptr, desc.element = sizeof *ptr, desc.flags = FILCH_DATA_MANAGED;
+    desc.rows = (uint64_t)(count > 0 ? count : 1);
+    return filch_data_create(f->runtime, &desc, data) == FILCH_OK;
+}
+
+/* Copies to and from GPUs are faster from page-locked memory, which a handle holds that no task
+ * uses. */
+static bool lock_pages(factor *f, double *ptr, size_t values)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *data;
+    desc.ptr = ptr, desc.element = sizeof *ptr, desc.rows = values;
+    desc.flags = FILCH_DATA_PIN;
+    return filch_data_create(f->runtime, &desc, &data) == FILCH_OK;
+}
+
+static bool make_inputs(factor *f, const matrix *a)
+{
+    const symbolic *s = f->p.s;
+    const supernode *last = &s->node[s->count - 1];
+    const int64_t entries = a->start[a->n];
+    inputs *in = &f->in;
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    desc.ptr = f->pivot, desc.element = sizeof *f->pivot;
+    desc.rows = (uint64_t)f->panels, desc.cols = (uint64_t)f->numbers, desc.tile_cols = 1;
+    return make_handle(f, a->value, entries > 0 ? (size_t)entries : 1, 1, 1, &in->values) &&
+           make_index(f, s->start, s->n + 1, &in->start) &&
+           make_index(f, s->entry, entries, &in->entry) &&
+           make_index(f, s->entry_place, entries, &in->entry_place) &&
+           make_index(f, s->place, last->index + last->rows, &in->place) &&
+           (f->numbers == 0 || filch_data_create(f->runtime, &desc, &f->pivots) == FILCH_OK);
+}
+
 static bool make_handles(factor *f)
 {
     const symbolic *s = f->p.s;
     const cut *c = f->p.c;
+    double *update = f->updates;
     bool ok = true;
     for (int k = 0; ok && k < c->bundles; k++) {
         const bundle *b = &c->bundle[k];
         ok = make_handle(f, f->value + s->node[b->first].value, b->values, 1, 1,
                          &f->bundle[k].columns) &&
-             (!b->update || make_handle(f, NULL, b->update, 1, 1, &f->bundle[k].update));
+             (!b->update || make_handle(f, update, b->update, 1, 1, &f->bundle[k].update));
+        update += b->update;
     }
     for (int at = 0; ok && at < s->count; at++) {
         const supernode *node = &s->node[at];
@@ -198,11 +253,49 @@ static bool make_handles(factor *f)
     return ok;
 }
 
+/* Numbers the supernodes that are cut into panels, and places the updates of bundles' roots.
+ * Returns the elements of these. */
+static size_t number_nodes(factor *f)
+{
+    const symbolic *s = f->p.s;
+    const cut *c = f->p.c;
+    size_t updates = 0;
+    for (int k = 0; k < c->bundles; k++) {
+        int64_t offset = 0;
+        for (int at = c->bundle[k].first; at < c->bundle[k].end; at++) {
+            f->node[at].offset = offset;
+            if (s->node[at].parent >= c->bundle[k].end)
+                offset += (int64_t)supernode_update(&s->node[at]);
+        }
+        updates += c->bundle[k].update;
+    }
+    for (int at = 0; at < s->count; at++) {
+        const int cols = s->node[at].cols, width = cut_width(c, cols);
+        if (c->part[at] >= 0)
+            continue;
+        f->node[at].number = f->numbers++;
+        f->panels = (cols + width - 1) / width > f->panels ? (cols + width - 1) / width : f->panels;
+    }
+    return updates;
+}
+
+/* The most columns of a panel that is factored. */
+static int find_width(const symbolic *s, const cut *c)
+{
+    int most = 1;
+    for (int at = 0; at < s->count; at++) {
+        const int width = c->part[at] >= 0 ? 0 : cut_width(c, s->node[at].cols);
+        most = width > most ? width : most;
+    }
+    return most;
+}
+
 /* Tasks are added in the order of a sequential factorization. */
-static bool make_graph(factor *f)
+static bool make_graph(factor *f, const matrix *a, bool cores_help)
 {
     const cut *c = f->p.c;
-    bool ok = tasks_make(f->runtime, &f->code) && make_handles(f) &&
+    bool ok = tasks_make(f->runtime, find_width(f->p.s, c), cores_help, &f->code) &&
+              make_inputs(f, a) && make_handles(f) &&
               filch_graph_create(f->runtime, NULL, &f->graph) == FILCH_OK;
     for (int at = 0; ok && at < f->p.s->count; at++) {
         if (c->part[at] < 0)
@@ -213,21 +306,41 @@ static bool make_graph(factor *f)
     return ok && filch_graph_seal(f->graph) == FILCH_OK;
 }
 
+/* Memory whose pages belong to nobody else. */
+static double *allocate(size_t values)
+{
+    const size_t page = 4096;
+    return aligned_alloc(page, (values * sizeof(double) / page + 1) * page);
+}
+
+static bool make_memory(factor *f)
+{
+    const size_t values = (size_t)f->p.s->values;
+    f->node = calloc((size_t)f->p.s->count, sizeof *f->node);
+    f->bundle = calloc((size_t)f->p.c->bundles + 1, sizeof *f->bundle);
+    if (!f->node || !f->bundle)
+        return false;
+    const size_t updates = number_nodes(f);
+    f->value = allocate(values);
+    f->updates = allocate(updates);
+    f->pivot = calloc((size_t)f->numbers * (size_t)f->panels + 1, sizeof *f->pivot);
+    if (!f->value || !f->updates || !f->pivot)
+        return false;
+    lock_pages(f, f->value, values); /* where the system refuses, copies are slower */
+    lock_pages(f, f->updates, updates + 1);
+    return true;
+}
+
 bool factor_make(factor **made, filch_runtime *runtime, const symbolic *s, const cut *c,
-                 const matrix *a, char why[WHY])
+                 const matrix *a, bool cores_help, char why[WHY])
 {
     filch_error error = FILCH_ERROR_INIT;
     factor *f = calloc(1, sizeof *f);
     bool ok = f != NULL;
     if (ok) {
-        *f = (factor){.runtime = runtime,
-                      .p = {.s = s, .c = c, .values = a->value},
-                      .value = malloc((size_t)s->values * sizeof *f->value),
-                      .node = calloc((size_t)s->count, sizeof *f->node),
-                      .bundle = calloc((size_t)c->bundles + 1, sizeof *f->bundle)};
-        ok = f->value && f->node && f->bundle;
-        f->is_out_of_memory = !ok;
-        ok = ok && make_graph(f);
+        *f = (factor){.runtime = runtime, .p = {.s = s, .c = c, .values = a->value}};
+        f->is_out_of_memory = !make_memory(f);
+        ok = !f->is_out_of_memory && make_graph(f, a, cores_help);
     }
     *made = f;
     if (ok)
@@ -235,16 +348,28 @@ bool factor_make(factor **made, filch_runtime *runtime, const symbolic *s, const
     snprintf(why, WHY, "no memory for a factor of %lld elements", (long long)s->values);
     if (f && !f->is_out_of_memory && filch_runtime_error(runtime, &error) == FILCH_OK)
         snprintf(why, WHY, "the graph cannot be built: %.200s", error.text);
-    factor_free(f);
-    *made = NULL;
     return false;
+}
+
+/* Looks for a pivot that is not positive where GPUs factored. */
+static bool has_pivots(const factor *f, char why[WHY])
+{
+    const symbolic *s = f->p.s;
+    for (int at = 0; at < s->count; at++) {
+        const int cols = s->node[at].cols, width = cut_width(f->p.c, cols);
+        const int *pivot = &f->pivot[(size_t)f->node[at].number * (size_t)f->panels];
+        for (int j = 0; f->p.c->part[at] < 0 && j * width < cols; j++)
+            if (pivot[j] != 0)
+                return tasks_tell_pivot(s, s->node[at].first + j * width + pivot[j], why), false;
+    }
+    return true;
 }
 
 bool factor_run(factor *f, char why[WHY])
 {
     filch_error error = FILCH_ERROR_INIT;
     if (filch_graph_run(f->graph, NULL, &error) == FILCH_OK)
-        return true;
+        return has_pivots(f, why);
     snprintf(why, WHY, "%.255s", error.text);
     return false;
 }
@@ -279,8 +404,9 @@ void factor_free(factor *f)
     if (!f)
         return;
     free(f->value);
+    free(f->updates);
+    free(f->pivot);
     free(f->node);
     free(f->bundle);
-    free(f->p.source);
     free(f);
 }

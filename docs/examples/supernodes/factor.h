@@ -11,9 +11,10 @@
 typedef struct factor factor;
 
 /* Builds the graph. Everything that is given must outlive the factor; the matrix's values may
- * change between runs. */
+ * change between runs. cores_help: cores take tasks of large supernodes, too, where there are GPUs.
+ * Even where it fails, the factor must be freed, after the runtime has ended. */
 bool factor_make(factor **made, filch_runtime *runtime, const symbolic *s, const cut *c,
-                 const matrix *a, char why[WHY]);
+                 const matrix *a, bool cores_help, char why[WHY]);
 
 /* Factors the matrix. False: the text tells which pivot is not positive, or what else failed. */
 bool factor_run(factor *f, char why[WHY]);

@@ -17,12 +17,16 @@ static const char usage[] =
     "  poisson:K         the 7-point Laplacian on K x K x K points (default: poisson:20)\n"
     "  FILE.mtx          a symmetric matrix as a Matrix Market file\n"
     "  --order NAME      metis, amd, or best: the one with fewer operations (default: best)\n"
-    "  --devices SPEC    host devices (default: host)\n"
-    "  --panel N         most columns of a panel (default: by the matrix)\n"
+    "  --devices SPEC    devices, such as host:4 or, built with WITH_CUBLAS, cuda,host (default: "
+    "host)\n"
+    "  --panel N         most columns of a panel (default: by the matrix, wider on GPUs)\n"
     "  --pieces N        subtrees of less than 1/N of the work are one task (default: by the "
     "cores)\n"
+    "  --cores-help      beside GPUs, cores take tasks of large supernodes, too\n"
     "  --runs N          factorizations to be timed, behind one more where N > 1 (default: 1)\n"
-    "  --versus          CHOLMOD's factorization in turn with filch's\n"
+    "  --versus          CHOLMOD's factorization in turn with filch's: with one thread and with "
+    "all\n"
+    "  --versus-gpu      the same, with all threads and with all and a GPU\n"
     "  --json FILE       writes the figures\n";
 
 enum { RUNS = 1000, SIDES = 3 };
@@ -30,7 +34,7 @@ enum { RUNS = 1000, SIDES = 3 };
 typedef struct options {
     const char *problem, *order, *devices, *json;
     int panel, pieces, runs;
-    bool versus;
+    bool cores_help, versus, versus_gpu;
 } options;
 
 /* What is solved, and with what. */
@@ -42,10 +46,10 @@ typedef struct work {
     cut c;
     filch_runtime *runtime;
     factor *f;
-    versus *v;
+    versus *v[SIDES]; /* of CHOLMOD's sides */
     double *b, *x;
-    double time[SIDES][RUNS], residual[2]; /* filch; CHOLMOD with one and with all threads */
-    int cores;
+    double time[SIDES][RUNS], residual[SIDES];
+    int cores, gpus, sides;
 } work;
 
 static double now(void)
@@ -99,6 +103,38 @@ static bool analyse(work *w, const char *order, char why[WHY])
     return true;
 }
 
+static void count_devices(work *w)
+{
+    for (uint32_t d = 0; d < filch_device_count(w->runtime); d++) {
+        filch_device_info info = FILCH_DEVICE_INFO_INIT;
+        const bool gpu =
+            filch_device_at(w->runtime, d, &info) == FILCH_OK && info.backend == FILCH_BACKEND_CUDA;
+        *(gpu ? &w->gpus : &w->cores) += 1;
+    }
+}
+
+/* Memory of a GPU for CHOLMOD: more than its six buffers for the largest supernode. */
+static size_t gpu_bytes(const symbolic *s)
+{
+    size_t most = 1 << 22;
+    for (int at = 0; at < s->count; at++) {
+        const size_t size = (size_t)s->node[at].rows * (size_t)s->node[at].cols;
+        most = size > most ? size : most;
+    }
+    return 8 * 16 * most;
+}
+
+/* What is compared: CHOLMOD with one thread and with all; or with all, and with all and a GPU. */
+static bool start_versus(work *w, const options *o, char why[WHY])
+{
+    w->sides = o->versus || o->versus_gpu ? SIDES : 1;
+    for (int side = 1; side < w->sides; side++)
+        if (!versus_make(&w->v[side], &w->a, w->order,
+                         o->versus_gpu && side == 2 ? gpu_bytes(&w->s) : 0, why))
+            return false;
+    return true;
+}
+
 static bool start(work *w, const options *o, char why[WHY])
 {
     filch_error error = FILCH_ERROR_INIT;
@@ -109,28 +145,29 @@ static bool start(work *w, const options *o, char why[WHY])
         snprintf(why, WHY, "%.200s", error.text);
         return false;
     }
-    w->cores = (int)filch_device_count(w->runtime);
+    count_devices(w);
     w->b = malloc((size_t)w->a.n * sizeof *w->b);
     w->x = malloc((size_t)w->a.n * sizeof *w->x);
     if (!w->b || !w->x)
         return snprintf(why, WHY, "no memory for vectors"), false;
     for (int i = 0; i < w->a.n; i++)
         w->b[i] = 1 + i % 7;
-    return cut_make(&w->c, &w->s, w->cores, o->panel, o->pieces, why) &&
-           factor_make(&w->f, w->runtime, &w->s, &w->c, &w->a, why) &&
-           (!o->versus || versus_make(&w->v, &w->a, w->order, why));
+    return cut_make(&w->c, &w->s, w->cores > 0 ? w->cores : 1, w->gpus > 0, o->panel, o->pieces,
+                    why) &&
+           factor_make(&w->f, w->runtime, &w->s, &w->c, &w->a, o->cores_help, why) &&
+           start_versus(w, o, why);
 }
 
 /* One factorization by each side. Threads of OpenBLAS spin a while after their work. */
-static bool run_sides(work *w, int run, char why[WHY])
+static bool run_sides(work *w, const options *o, int run, char why[WHY])
 {
     const struct timespec pause = {.tv_nsec = 60 * 1000 * 1000};
-    for (int side = 0; side < (w->v ? SIDES : 1); side++) {
-        const int threads = side == 1 ? 1 : w->cores;
-        if (w->v)
+    for (int side = 0; side < w->sides; side++) {
+        const int threads = side == 1 && !o->versus_gpu ? 1 : w->cores;
+        if (w->sides > 1)
             thrd_sleep(&pause, NULL);
         const double begin = now();
-        if (side == 0 ? !factor_run(w->f, why) : !versus_run(w->v, threads, why))
+        if (side == 0 ? !factor_run(w->f, why) : !versus_run(w->v[side], threads, why))
             return false;
         w->time[side][run] = now() - begin;
     }
@@ -139,13 +176,12 @@ static bool run_sides(work *w, int run, char why[WHY])
 
 static bool solve(work *w, char why[WHY])
 {
-    if (!factor_solve(w->f, w->b, w->x, why))
-        return false;
-    w->residual[0] = matrix_residual(&w->a, w->x, w->b);
-    if (w->v && !versus_solve(w->v, w->b, w->x, why))
-        return false;
-    if (w->v)
-        w->residual[1] = matrix_residual(&w->a, w->x, w->b);
+    for (int side = 0; side < w->sides; side++) {
+        if (side == 0 ? !factor_solve(w->f, w->b, w->x, why)
+                      : !versus_solve(w->v[side], w->b, w->x, why))
+            return false;
+        w->residual[side] = matrix_residual(&w->a, w->x, w->b);
+    }
     return true;
 }
 
@@ -156,7 +192,12 @@ static double median(double *times, int runs)
     return runs % 2 ? times[runs / 2] : 0.5 * (times[runs / 2 - 1] + times[runs / 2]);
 }
 
-static const char *const side_names[SIDES] = {"filch", "cholmod, 1 thread", "cholmod, all threads"};
+static const char *name_side(const options *o, int side)
+{
+    static const char *const names[] = {"filch", "cholmod, 1 thread", "cholmod, all threads",
+                                        "cholmod, GPU"};
+    return names[side > 0 && o->versus_gpu ? side + 1 : side];
+}
 
 static void print(work *w, const options *o)
 {
@@ -165,17 +206,17 @@ static void print(work *w, const options *o)
            w->a.start[w->a.n]);
     printf("order %s: factor of %.0f entries, %d supernodes, %.4g operations\n",
            w->by == ORDER_METIS ? "metis" : "amd", w->s.entries, w->s.count, w->s.flops);
-    printf("graph of %d tasks for %d devices, panels of %d columns\n", factor_tasks(w->f), w->cores,
-           w->c.panel);
-    for (int side = 0; side < (w->v ? SIDES : 1); side++) {
+    printf("graph of %d tasks for %d devices, panels of %d columns\n", factor_tasks(w->f),
+           w->cores + w->gpus, w->c.panel);
+    for (int side = 0; side < w->sides; side++) {
         const double time = median(w->time[side], o->runs);
         printf("%-20s  median %9.2f ms, least %9.2f ms, %5.1f Gflop/s, ratio %.2f\n",
-               side_names[side], 1e3 * time, 1e3 * w->time[side][0], 1e-9 * w->s.flops / time,
+               name_side(o, side), 1e3 * time, 1e3 * w->time[side][0], 1e-9 * w->s.flops / time,
                time / mine);
     }
     printf("||Ax-b|| / (||A|| ||x||) = %.1e", w->residual[0]);
-    if (w->v)
-        printf(", CHOLMOD's %.1e", w->residual[1]);
+    for (int side = 1; side < w->sides; side++)
+        printf("%s %.1e", side == 1 ? ", CHOLMOD's" : " and", w->residual[side]);
     printf("\n");
 }
 
@@ -200,18 +241,18 @@ static bool write_json(work *w, const options *o, char why[WHY])
             w->s.entries, w->s.count, w->s.flops);
     fprintf(file, " \"devices\": ");
     write_text(file, o->devices);
-    fprintf(file, ", \"cores\": %d, \"tasks\": %d, \"panel\": %d, \"runs\": %d,\n", w->cores,
-            factor_tasks(w->f), w->c.panel, o->runs);
-    for (int side = 0; side < (w->v ? SIDES : 1); side++) {
-        fprintf(file, " \"%s\": {\"median_s\": %.6f, \"times_s\": [", side_names[side],
+    fprintf(file, ", \"cores\": %d, \"gpus\": %d, \"tasks\": %d, \"panel\": %d, \"runs\": %d,\n",
+            w->cores, w->gpus, factor_tasks(w->f), w->c.panel, o->runs);
+    for (int side = 0; side < w->sides; side++) {
+        fprintf(file, " \"%s\": {\"median_s\": %.6f, \"times_s\": [", name_side(o, side),
                 median(w->time[side], o->runs));
         for (int i = 0; i < o->runs; i++)
             fprintf(file, "%s%.6f", i ? ", " : "", w->time[side][i]);
         fprintf(file, "]},\n");
     }
     fprintf(file, " \"residual\": %.3e", w->residual[0]);
-    if (w->v)
-        fprintf(file, ", \"cholmod_residual\": %.3e", w->residual[1]);
+    if (w->sides > 1)
+        fprintf(file, ", \"cholmod_residual\": %.3e", w->residual[SIDES - 1]);
     fprintf(file, "}\n");
     if (fclose(file) == 0)
         return true;
@@ -241,6 +282,10 @@ static bool read_options(int argc, char **argv, options *o)
             exit(fputs(usage, stdout) < 0);
         } else if (strcmp(argv[i], "--versus") == 0) {
             o->versus = true;
+        } else if (strcmp(argv[i], "--versus-gpu") == 0) {
+            o->versus_gpu = true;
+        } else if (strcmp(argv[i], "--cores-help") == 0) {
+            o->cores_help = true;
         } else if (known == 6 && argv[i][0] == '-') {
             return fprintf(stderr, "unknown option '%s'\n%s", argv[i], usage), false;
         } else if (known == 6) {
@@ -271,7 +316,7 @@ int main(int argc, char **argv)
     bool ok =
         w && read_problem(&w->a, o.problem, why) && analyse(w, o.order, why) && start(w, &o, why);
     for (int run = o.runs > 1 ? -1 : 0; ok && run < o.runs; run++) /* -1: memory is not there yet */
-        ok = run_sides(w, run < 0 ? 0 : run, why);
+        ok = run_sides(w, &o, run < 0 ? 0 : run, why);
     ok = ok && solve(w, why);
     if (ok)
         print(w, &o);
@@ -284,7 +329,8 @@ int main(int argc, char **argv)
         if (w->runtime)
             filch_runtime_abort(w->runtime); /* and all that was made from it */
         factor_free(w->f);
-        versus_free(w->v);
+        for (int side = 1; side < SIDES; side++)
+            versus_free(w->v[side]);
         cut_free(&w->c);
         symbolic_free(&w->s);
         matrix_free(&w->a);

@@ -3,12 +3,15 @@
 #ifndef VERSUS_H
 #define VERSUS_H
 
+#include <stddef.h>
+
 #include "matrix.h"
 
 typedef struct versus versus;
 
-/* Analyses the matrix, which must outlive it, in an order. */
-bool versus_make(versus **made, const matrix *a, const int *order, char why[WHY]);
+/* Analyses the matrix, which must outlive it, in an order. CHOLMOD uses a GPU if it may take bytes
+ * of its memory, and a third more of page-locked memory; false, too, where it cannot. */
+bool versus_make(versus **made, const matrix *a, const int *order, size_t gpu_bytes, char why[WHY]);
 
 /* Factors the matrix with so many threads of OpenBLAS. */
 bool versus_run(versus *v, int threads, char why[WHY]);
