@@ -11,8 +11,8 @@ enum { PANELS = 120 };
  * many parts of the widest supernode. The numbers were found by trial on two cores. */
 enum { PIECES = 8, NARROW = 48, WIDE = 256, SHARE = 6 };
 
-/* The same where panels are factored on GPUs. */
-enum { GPU_NARROW = 128, GPU_WIDE = 512, GPU_SHARE = 8 };
+/* The same where panels are factored on GPUs; pieces by trial on 16 cores and one GPU. */
+enum { GPU_PIECES = 64, GPU_NARROW = 128, GPU_WIDE = 512, GPU_SHARE = 8 };
 
 /* What a supernode costs, in operations of products of large matrices: those of small matrices are
  * slower, and elements that are only moved cost, too. */
@@ -93,7 +93,8 @@ bool cut_make(cut *made, const symbolic *s, int cores, bool gpu, int panel, int 
     const bool ok = below && leaf && made->bundle && made->part;
     if (ok) {
         const double total = add_costs(s, below, leaf);
-        find_bundles(made, s, below, leaf, total / (pieces ? pieces : PIECES * cores));
+        const int usual = (gpu ? GPU_PIECES : PIECES) * cores;
+        find_bundles(made, s, below, leaf, total / (pieces ? pieces : usual));
     } else {
         cut_free(made);
         snprintf(why, WHY, "no memory to cut %d supernodes", s->count);
