@@ -179,6 +179,7 @@ static void test_blocks_stay(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks_stay), cmocka_unit_test(test_turns)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks_stay),
+                                       cmocka_unit_test(test_turns)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
