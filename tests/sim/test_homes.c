@@ -177,9 +177,132 @@ static void test_blocks_stay(void **state)
     (void)munmap(buffers[2], 64);
 }
 
+static uint32_t on_second(const filch_policy_view *view, void *user)
+{
+    (void)view;
+    (void)user;
+    return 1;
+}
+
+static void add_rows(filch_graph *graph, filch_data *data, filch_codelet *codelet, uint32_t rows,
+                     uint32_t mode, uint32_t device)
+{
+    for (uint32_t row = 0; row < rows; ++row) {
+        const filch_access access = {.data = data, .row = row, .mode = mode};
+        filch_task_desc desc = FILCH_TASK_DESC_INIT;
+        desc.codelet = codelet;
+        desc.accesses = &access;
+        desc.access_count = 1;
+        desc.affinity = device;
+        sim_ok(filch_graph_add(graph, &desc, NULL));
+    }
+}
+
+static filch_graph *make_graph(filch_data *data, filch_codelet *codelet, uint32_t rows,
+                               uint32_t mode, uint32_t device)
+{
+    filch_graph *graph = NULL;
+    sim_ok(filch_graph_create(world.runtime, NULL, &graph));
+    add_rows(graph, data, codelet, rows, mode, device);
+    return graph;
+}
+
+/* Tasks that commute begin behind a task of the library's own, which has no codelet. It waits in
+ * the inbox of the GPU that the policy chose, and the other one, without work, looks at it. */
+static void test_a_group_begins_in_an_inbox(void **state)
+{
+    void *buffers[2];
+    filch_policy_desc policy = FILCH_POLICY_DESC_INIT;
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
+    (void)state;
+    policy.place = on_second;
+    config.custom_policy = &policy;
+    sim_open_text(&world, MACHINE, &config);
+    filch_data *blocks = make_data(BLOCKS * BLOCK, BLOCK, &buffers[0]);
+    filch_data *token = make_data(64, 64, &buffers[1]);
+    filch_codelet *update = sim_codelet(&world, must_not_run, bytes_of_block, NULL);
+    filch_graph *busy = make_graph(blocks, update, BLOCKS, FILCH_READWRITE, 0);
+    filch_graph *group = make_graph(token, update, 1, FILCH_COMMUTE, 0);
+    for (int run = 0; run < 3; ++run) {
+        filch_job *first = NULL, *second = NULL;
+        sim_ok(filch_graph_submit(busy, NULL, &first));
+        sim_ok(filch_graph_submit(group, NULL, &second));
+        sim_finish(first, &outcome);
+        assert_int_equal(outcome.status, FILCH_OK);
+        sim_finish(second, &outcome);
+        assert_int_equal(outcome.status, FILCH_OK);
+        assert_int_equal(outcome.devices[0].tiles + outcome.devices[1].tiles, 1);
+    }
+    sim_ok(filch_graph_destroy(busy));
+    sim_ok(filch_graph_destroy(group));
+    sim_ok(filch_data_destroy(blocks));
+    sim_ok(filch_data_destroy(token));
+    sim_close(&world);
+    (void)munmap(buffers[0], BLOCKS * BLOCK);
+    (void)munmap(buffers[1], 64);
+}
+
+static double ten_seconds(const filch_call *call)
+{
+    (void)call;
+    return 2.2e13;
+}
+
+static double ten_ms(const filch_call *call)
+{
+    (void)call;
+    return 2.2e10;
+}
+
+/* A GPU is at long tasks, and short ones whose data it has wait in its inbox. The other GPU, which
+ * has never run such a task, takes them once it has been idle for as long as the copies take. */
+static void test_an_idle_gpu_takes_what_waits(void **state)
+{
+    void *buffers[2];
+    (void)state;
+    sim_open_machine(&world, MACHINE, BENCH_POLICY_STEAL);
+    filch_data *tiles = make_data((size_t)BLOCKS * 4096, 4096, &buffers[0]);
+    filch_data *others = make_data((size_t)BLOCKS * 64, 64, &buffers[1]);
+    filch_codelet *lengthy = sim_codelet(&world, must_not_run, ten_seconds, NULL);
+    filch_codelet *brief = sim_codelet(&world, must_not_run, ten_ms, NULL);
+    filch_graph *first = make_graph(tiles, brief, BLOCKS, FILCH_WRITE, 1);
+    filch_graph *second = make_graph(others, lengthy, 4, FILCH_WRITE, 1);
+    filch_graph_desc open = FILCH_GRAPH_DESC_INIT;
+    filch_graph *third = NULL;
+    open.kind = FILCH_GRAPH_OPEN;
+    sim_ok(filch_graph_create(world.runtime, &open, &third));
+    filch_job *jobs[3] = {NULL, NULL, NULL};
+    sim_ok(filch_device_withdraw(world.runtime, 1));
+    sim_ok(filch_graph_submit(first, NULL, &jobs[0]));
+    sim_finish(jobs[0], &outcome);
+    assert_int_equal(outcome.devices[0].tiles, BLOCKS);
+    sim_ok(filch_graph_submit(second, NULL, &jobs[1]));
+    assert_int_equal(filch_job_wait(jobs[1], 0.5), FILCH_TIMEOUT);
+    sim_ok(filch_device_readmit(world.runtime, 1));
+    sim_ok(filch_graph_submit(third, NULL, &jobs[2]));
+    add_rows(third, tiles, brief, BLOCKS, FILCH_READWRITE, 1);
+    sim_ok(filch_graph_close(third));
+    sim_finish(jobs[2], &outcome);
+    print_message("%llu of %d tasks on the idle GPU, after %.3f s\n",
+                  (unsigned long long)outcome.devices[1].tiles, BLOCKS, outcome.info.seconds);
+    assert_int_equal(outcome.devices[1].tiles, BLOCKS);
+    assert_true(outcome.info.seconds < 1);
+    sim_finish(jobs[1], &outcome);
+    sim_ok(filch_graph_destroy(first));
+    sim_ok(filch_graph_destroy(second));
+    sim_ok(filch_graph_destroy(third));
+    sim_ok(filch_data_destroy(tiles));
+    sim_ok(filch_data_destroy(others));
+    sim_close(&world);
+    (void)munmap(buffers[0], (size_t)BLOCKS * 4096);
+    (void)munmap(buffers[1], (size_t)BLOCKS * 64);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks_stay),
-                                       cmocka_unit_test(test_turns)};
+                                       cmocka_unit_test(test_turns),
+                                       cmocka_unit_test(test_a_group_begins_in_an_inbox),
+                                       cmocka_unit_test(test_an_idle_gpu_takes_what_waits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,19 +9,24 @@
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 
-bool fl_placement_is_dear(const fl_worker *w, const fl_task *task)
+double fl_placement_way_ns(const fl_worker *w, const fl_worker *other, const fl_task *task)
 {
-    const fl_worker *home = task->home != 0 ? &w->sched->workers[task->home - 1] : w;
-    if (!w->sched->mails || !fl_worker_computes(w) || !fl_worker_computes(home) ||
-        home->device->place == w->device->place || fl_worker_is_unavailable(home) ||
-        fl_slow_is_on(home) || !fl_worker_can_run(home, task)) {
-        return false;
+    if (task->is_gate || !w->sched->mails || !fl_worker_computes(w) || !fl_worker_computes(other) ||
+        other->device->place == w->device->place || fl_worker_is_unavailable(other) ||
+        fl_slow_is_on(other) || !fl_worker_can_run(other, task)) {
+        return 0;
     }
     double own = fl_cost_of_task(w, task); /* 0: not known yet */
     if (own > 0 && own <= FL_SHORT_NS) {
-        return false;
+        return 0;
     }
-    return fl_missing_haul(w, task).in_ns > fl_missing_haul(home, task).in_ns + own;
+    double longer = fl_missing_haul(w, task).in_ns - fl_missing_haul(other, task).in_ns;
+    return longer > own ? longer : 0;
+}
+
+bool fl_placement_is_dear(const fl_worker *w, const fl_task *task)
+{
+    return task->home != 0 && fl_placement_way_ns(w, &w->sched->workers[task->home - 1], task) > 0;
 }
 
 /* Decides about a ready task whose home is a different device. */

@@ -18,8 +18,11 @@ typedef struct fl_placement {
     fl_worker *receiver;
 } fl_placement;
 
-/* Tells whether a task belongs to its home, another device: the copies that the worker's device
- * needs beyond those of the home take longer than the task. */
+/* Returns the time that the copies of the worker's device take beyond those of `other`, ns. 0: no
+ * longer than the task takes on the worker's device, or `other` is no device to leave the task to.
+ */
+double fl_placement_way_ns(const fl_worker *worker, const fl_worker *other, const fl_task *task);
+/* Tells whether a task belongs to its home, another device: there is such a time. */
 bool fl_placement_is_dear(const fl_worker *worker, const fl_task *task);
 fl_placement fl_placement_of(const fl_worker *worker, const fl_task *task);
 /* Whether by prediction the task is better left to `other`, a device that computes by itself. */

@@ -34,7 +34,7 @@ static double present_ns(const fl_worker *w, const fl_worker *victim)
 
 /* Returns the time until the victim has run the present item, of which at_work is left, and the
  * entries, which take `each` ns. An item that takes longer than an entry may take as long again.
- * That it does says nothing about the entries. */
+ * The entries are not expected to. */
 static double ns_until_done(const fl_worker *w, const fl_worker *victim, double each,
                             double entries, double at_work)
 {
@@ -57,7 +57,7 @@ fl_steal_candidate fl_steal_of_deques(const fl_worker *w, const fl_worker *victi
     double own = fl_cost_of_unseen(w, victim);
     double way = fl_place_theft_ns(w, victim);
     /* The victim ends the present item before the entries. Where tiles are brought, the thief's
-     * transfer costs about as much, and the item is left out. */
+     * transfer costs about as much as half an item, which is left out. */
     double at_work = w->offload == NULL ? FL_STEAL_HALF_DONE : 0;
     double left = ns_until_done(w, victim, fl_worker_mean_ns(victim), (double)entries, at_work);
     return (fl_steal_candidate){.victim = victim->index,

@@ -673,6 +673,7 @@ static void launch_codelet(fl_worker *w, fl_in_flight *flight, const fl_item *pi
 
 void fl_launch_item(fl_worker *w, const fl_item *picked)
 {
+    w->theft.waited_at = 0;
     fl_pipeline_note_hunger(w, false);
     fl_in_flight *flight = fl_pipeline_take(w, picked);
     fl_item *item = &flight->item;

@@ -409,14 +409,38 @@ static bool keeps(const fl_worker *w, const fl_worker *victim, const fl_task *ta
     return explores;
 }
 
-/* Tells whether the thief should have a task of the victim's inbox. Not a task that the victim ends
- * much sooner even so, or that runs in less time than its data take to come. */
-static bool is_better_here(const fl_worker *w, const fl_worker *victim, const fl_task *task)
+/* Tells whether the thief leaves a task in the victim's inbox for now. There are three reasons: the
+ * victim ends the task much sooner, the thief is slow and would hold up the graph, or the copies
+ * take longer than the task and the thief was not yet idle for as long. *price: the longest such
+ * time of the tasks taken, ns. */
+static bool leaves(fl_worker *w, const fl_worker *victim, const fl_task *task, double *price)
 {
-    if (!w->sched->mails || fl_worker_is_unavailable(victim)) {
+    if ((w->sched->mails && fl_worker_is_outdone(w, victim, task) && !keeps(w, victim, task)) ||
+        (!fl_worker_is_unavailable(victim) && fl_slow_holds_up(w, task))) {
+        fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
         return true;
     }
-    return !fl_worker_is_outdone(w, victim, task) && !fl_placement_is_dear(w, task);
+    double way = fl_placement_way_ns(w, victim, task);
+    if (way > 0 && w->pipeline.in_flight != 0) {
+        fl_ledger_refuse(&w->ledger, FL_REFUSED_DEAR);
+        return true;
+    }
+    if (!has_waited(w, victim->index, way)) {
+        return true;
+    }
+    *price = fmax(*price, way);
+    return false;
+}
+
+/* The same where a policy decides how many tasks it wants. */
+static bool leaves_as_told(fl_worker *w, const fl_worker *victim, const fl_task *task,
+                           bool is_wanted)
+{
+    if (is_wanted && (fl_worker_is_unavailable(victim) || !fl_slow_holds_up(w, task))) {
+        return false;
+    }
+    fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
+    return true;
 }
 
 /* Robs a whole inbox: the tasks wait for a busy worker. most: number of tasks wanted by a policy,
@@ -434,16 +458,15 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
         fl_link *next = link->next;
         fl_task *task = fl_task_of_link(link);
         bool can_run = fl_worker_can_run(w, task);
-        bool is_wanted =
-            most != 0 ? got < most
-                      : is_better_here(w, victim, task) || (can_run && keeps(w, victim, task));
-        is_wanted = is_wanted && (fl_worker_is_unavailable(victim) || !fl_slow_holds_up(w, task));
-        if (is_wanted && can_run) {
+        if (!can_run) {
+            fl_ledger_refuse(&w->ledger, FL_REFUSED_UNABLE);
+        }
+        if (can_run && !(most != 0 ? leaves_as_told(w, victim, task, got < most)
+                                   : leaves(w, victim, task, &price))) {
             note_theft(w, task->graph->job, victim->index, 1, 0);
             fl_ready_push(w, task);
             ++got;
         } else {
-            fl_ledger_refuse(&w->ledger, can_run ? FL_REFUSED_HELD : FL_REFUSED_UNABLE);
             fl_inbox_push(&victim->queues.inbox, link);
             some_left = true;
         }
