@@ -63,7 +63,7 @@ size_t bench_steps_share(size_t steps, size_t most)
 {
     while (steps % most != 0)
         most--;
-    return most;
+    return steps / most > BENCH_JOBS ? steps : most;
 }
 
 filch_status bench_squares_bytes(size_t n, size_t count, size_t element, const char *option,

@@ -359,8 +359,10 @@ static bool has_pivots(const factor *f, char why[WHY])
         const int cols = s->node[at].cols, width = cut_width(f->p.c, cols);
         const int *pivot = &f->pivot[(size_t)f->node[at].number * (size_t)f->panels];
         for (int j = 0; f->p.c->part[at] < 0 && j * width < cols; j++)
-            if (pivot[j] != 0)
+            if (pivot[j] > 0)
                 return tasks_tell_pivot(s, s->node[at].first + j * width + pivot[j], why), false;
+            else if (pivot[j] < 0)
+                return snprintf(why, WHY, "cuSOLVER refused argument %d", -pivot[j]), false;
     }
     return true;
 }

@@ -10,6 +10,7 @@
 
 #include "factor.h"
 #include "order.h"
+#include "tasks_gpu.h"
 #include "versus.h"
 
 static const char usage[] =
@@ -103,13 +104,15 @@ static bool analyse(work *w, const char *order, char why[WHY])
     return true;
 }
 
+/* GPUs for which the program has no code compute nothing. */
 static void count_devices(work *w)
 {
     for (uint32_t d = 0; d < filch_device_count(w->runtime); d++) {
         filch_device_info info = FILCH_DEVICE_INFO_INIT;
         const bool gpu =
             filch_device_at(w->runtime, d, &info) == FILCH_OK && info.backend == FILCH_BACKEND_CUDA;
-        *(gpu ? &w->gpus : &w->cores) += 1;
+        if (!gpu || gpu_is_built())
+            *(gpu ? &w->gpus : &w->cores) += 1;
     }
 }
 

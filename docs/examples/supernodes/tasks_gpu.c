@@ -164,6 +164,11 @@ static int pivot(const filch_call *call, const filch_lane *lane, void *state)
     return bad;
 }
 
+bool gpu_is_built(void)
+{
+    return true;
+}
+
 bool gpu_describe(const char *kind, gpu_space *space, filch_cuda_desc *made)
 {
     const struct {
@@ -187,6 +192,11 @@ bool gpu_describe(const char *kind, gpu_space *space, filch_cuda_desc *made)
 }
 
 #else
+
+bool gpu_is_built(void)
+{
+    return false;
+}
 
 bool gpu_describe(const char *kind, gpu_space *space, filch_cuda_desc *made)
 {

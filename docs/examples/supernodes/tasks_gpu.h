@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tasks do on a GPU: kernels for the sparse work, cuBLAS and cuSOLVER for the dense. They are
- * there where the program is built with WITH_CUBLAS. */
+/* The work of tasks on a GPU: kernels for the sparse part, cuBLAS and cuSOLVER for the dense part.
+ * Only a program that is built with WITH_CUBLAS has it. */
 #ifndef TASKS_GPU_H
 #define TASKS_GPU_H
 
@@ -12,7 +12,10 @@ typedef struct gpu_space {
     int elements; /* found when the codelet is made; 0: no GPU */
 } gpu_space;
 
-/* Describes what a kind of task does on a GPU. False: it cannot run there. */
+/* Whether the program has it. */
+bool gpu_is_built(void);
+
+/* Describes the work of a kind of task on a GPU. False: it cannot run there. */
 bool gpu_describe(const char *kind, gpu_space *space, filch_cuda_desc *made);
 
 #endif
