@@ -61,9 +61,13 @@ filch_status bench_steps_check(size_t steps, size_t steps_a_graph, filch_error *
 
 size_t bench_steps_share(size_t steps, size_t most)
 {
-    while (steps % most != 0)
-        most--;
-    return steps / most > BENCH_JOBS ? steps : most;
+    size_t share = most;
+    while (steps % share != 0)
+        share--;
+    if (steps / share > BENCH_JOBS)
+        for (share = most + 1; steps % share != 0 || steps / share > BENCH_JOBS;)
+            share++;
+    return share;
 }
 
 filch_status bench_squares_bytes(size_t n, size_t count, size_t element, const char *option,

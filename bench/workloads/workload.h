@@ -170,8 +170,8 @@ filch_status bench_runtime_failed(filch_runtime *runtime, filch_status status, c
 /* Whether a run of so many steps, some of which make a graph, is a run of whole graphs, and not
  * more than BENCH_JOBS. FILCH_INVALID_ARGUMENT, FILCH_TOO_LARGE. */
 filch_status bench_steps_check(size_t steps, size_t steps_a_graph, filch_error *error);
-/* The most steps of a graph, up to `most`, of which a run is whole graphs; all steps, where those
- * would be more than BENCH_JOBS graphs. */
+/* The most steps of a graph, up to `most`, of which a run is whole graphs; the fewest beyond
+ * `most`, where those would be more than BENCH_JOBS graphs. */
 size_t bench_steps_share(size_t steps, size_t most);
 
 /* Bytes of count n x n matrices of such elements. FILCH_TOO_LARGE where they exceed the machine's

@@ -351,7 +351,7 @@ bool factor_make(factor **made, filch_runtime *runtime, const symbolic *s, const
     return false;
 }
 
-/* Looks for a pivot that is not positive where GPUs factored. */
+/* Looks where GPUs factored for a pivot that is not positive, and for refused arguments. */
 static bool has_pivots(const factor *f, char why[WHY])
 {
     const symbolic *s = f->p.s;

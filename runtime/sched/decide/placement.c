@@ -18,7 +18,7 @@ double fl_placement_way_ns(const fl_worker *w, const fl_worker *other, const fl_
     }
     double own = fl_cost_of_task(w, task); /* 0: not known yet */
     if (own > 0 && own <= FL_SHORT_NS) {
-        return 0;
+        own = FL_WAKE_UP_NS; /* the hand-over costs more than the task */
     }
     double longer = fl_missing_haul(w, task).in_ns - fl_missing_haul(other, task).in_ns;
     return longer > own ? longer : 0;

@@ -19,8 +19,8 @@ typedef struct fl_placement {
 } fl_placement;
 
 /* Returns the time that the copies of the worker's device take beyond those of `other`, ns. 0: no
- * longer than the task takes on the worker's device, or `other` is no device to leave the task to.
- */
+ * longer than the task takes on the worker's device (a short task: than the hand-over to `other`),
+ * or `other` is no device to leave the task to. */
 double fl_placement_way_ns(const fl_worker *worker, const fl_worker *other, const fl_task *task);
 /* Tells whether a task belongs to its home, another device: there is such a time. */
 bool fl_placement_is_dear(const fl_worker *worker, const fl_task *task);

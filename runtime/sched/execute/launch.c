@@ -673,7 +673,10 @@ static void launch_codelet(fl_worker *w, fl_in_flight *flight, const fl_item *pi
 
 void fl_launch_item(fl_worker *w, const fl_item *picked)
 {
-    w->theft.waited_at = 0;
+    if (FL_UNLIKELY(w->theft.waited_at != 0)) {
+        w->theft.waited_ns += (double)(fl_worker_clock(w) - w->theft.waited_at);
+        w->theft.waited_at = 0;
+    }
     fl_pipeline_note_hunger(w, false);
     fl_in_flight *flight = fl_pipeline_take(w, picked);
     fl_item *item = &flight->item;

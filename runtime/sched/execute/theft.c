@@ -60,11 +60,12 @@ static void refuse(fl_worker *w, uint32_t victim, double ns_left, fl_refusal why
     watch(w, victim, t + (uint64_t)ns, t);
 }
 
-/* Cores: tells whether the worker has been idle, with work to steal, for as long as the transfer of
- * a task's data costs. A theft moves a tile for good, and the robbed core misses the tile in the
- * next run of the graph. Where all cores have equal work, and one ends a little earlier, waiting is
- * cheaper. Waiting in vain adds up, so a lasting imbalance is noticed at once the next time (ski
- * rental: at most twice the time of a choice with full knowledge). */
+/* Tells whether the worker has been idle, with work to steal, for as long as the transfer of a
+ * task's data costs. A theft moves a tile for good, and the robbed device misses the tile in the
+ * next run of the graph. Where all devices have equal work, and one ends a little earlier, waiting
+ * is cheaper. Between cores waiting in vain adds up, so a lasting imbalance is noticed at once the
+ * next time (ski rental: at most twice the time of a choice with full knowledge). A GPU forgets its
+ * wait once it has seen no such work. */
 static bool has_waited(fl_worker *w, uint32_t victim, double ns_way)
 {
     if (ns_way <= FL_HANDOFF_NS) {
@@ -75,6 +76,7 @@ static bool has_waited(fl_worker *w, uint32_t victim, double ns_way)
         w->theft.waited_ns += (double)(t - w->theft.waited_at);
     }
     w->theft.waited_at = t;
+    w->theft.is_waiting = true;
     if (w->theft.waited_ns >= ns_way) {
         return true;
     }
@@ -410,25 +412,26 @@ static bool keeps(const fl_worker *w, const fl_worker *victim, const fl_task *ta
 }
 
 /* Tells whether the thief leaves a task in the victim's inbox for now. There are three reasons: the
- * victim ends the task much sooner, the thief is slow and would hold up the graph, or the copies
- * take longer than the task and the thief was not yet idle for as long. *price: the longest such
- * time of the tasks taken, ns. */
-static bool leaves(fl_worker *w, const fl_worker *victim, const fl_task *task, double *price)
+ * thief is slow and would hold up the graph, the victim ends the task much sooner, or the copies
+ * take longer than the task and the thief was not yet idle for as long. Each task is waited for. */
+static bool leaves(fl_worker *w, const fl_worker *victim, const fl_task *task)
 {
-    if ((w->sched->mails && fl_worker_is_outdone(w, victim, task) && !keeps(w, victim, task)) ||
-        (!fl_worker_is_unavailable(victim) && fl_slow_holds_up(w, task))) {
+    if ((!fl_worker_is_unavailable(victim) && fl_slow_holds_up(w, task)) ||
+        (w->sched->mails && fl_worker_is_outdone(w, victim, task) && !keeps(w, victim, task))) {
         fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
         return true;
     }
     double way = fl_placement_way_ns(w, victim, task);
-    if (way > 0 && w->pipeline.in_flight != 0) {
+    if (way > 0 && w->pipeline.in_flight != w->pipeline.writing_back_count) {
         fl_ledger_refuse(&w->ledger, FL_REFUSED_DEAR);
         return true;
     }
     if (!has_waited(w, victim->index, way)) {
         return true;
     }
-    *price = fmax(*price, way);
+    if (way > FL_HANDOFF_NS) {
+        w->theft.waited_ns -= way;
+    }
     return false;
 }
 
@@ -461,8 +464,8 @@ static bool rob_inbox(fl_worker *w, fl_worker *victim, uint32_t most)
         if (!can_run) {
             fl_ledger_refuse(&w->ledger, FL_REFUSED_UNABLE);
         }
-        if (can_run && !(most != 0 ? leaves_as_told(w, victim, task, got < most)
-                                   : leaves(w, victim, task, &price))) {
+        if (can_run &&
+            !(most != 0 ? leaves_as_told(w, victim, task, got < most) : leaves(w, victim, task))) {
             note_theft(w, task->graph->job, victim->index, 1, 0);
             fl_ready_push(w, task);
             ++got;
@@ -540,7 +543,7 @@ static bool steal_by_rules(fl_worker *w, bool is_of_off)
     uint64_t start = fl_trace_of(w) != NULL ? fl_worker_clock(w) : 0;
     fl_ruled_out ruled_out = {.deques = {0}};
     fl_victim_list victims;
-    uint64_t waited_at = w->theft.waited_at;
+    w->theft.is_waiting = false;
     fl_victims_begin(w, &w->theft.victim_order, &victims);
     while (fl_victims_next(w, &w->theft.victim_order, &victims)) {
         if (rob_inboxes(w, &victims, is_of_off) ||
@@ -548,12 +551,16 @@ static bool steal_by_rules(fl_worker *w, bool is_of_off)
             return true;
         }
     }
-    if (!is_of_off && fl_ledger_refused(&w->ledger) == refused) {
+    if (is_of_off) {
+        return false; /* the look at the others is yet to come, or is a policy's */
+    }
+    if (fl_ledger_refused(&w->ledger) == refused) {
         fl_ledger_refuse(&w->ledger, FL_REFUSED_EMPTY);
     }
-    if (w->theft.waited_at == waited_at) {
+    if (!w->theft.is_waiting) {
         /* No work was to be had: later work was not waited for. */
         w->theft.waited_at = 0;
+        w->theft.waited_ns = w->sched->keeps_holders ? w->theft.waited_ns : 0;
     }
     w->theft.watch = w->theft.next_watch;
     return false;
