@@ -256,12 +256,13 @@ static double ten_ms(const filch_call *call)
 
 /* A GPU is at long tasks, and short ones whose data it has wait in its inbox. The other GPU, which
  * has never run such a task, takes them once it has been idle for as long as the copies take. */
-static void test_an_idle_gpu_takes_what_waits(void **state)
+static void take_what_waits(const filch_policy_desc *policy)
 {
     void *buffers[2];
-    (void)state;
-    sim_open_machine(&world, MACHINE, BENCH_POLICY_STEAL);
-    filch_data *tiles = make_data((size_t)BLOCKS * 4096, 4096, &buffers[0]);
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
+    config.custom_policy = policy;
+    sim_open_text(&world, MACHINE, &config);
+    filch_data *tiles = make_data(BLOCKS * BLOCK, BLOCK, &buffers[0]);
     filch_data *others = make_data((size_t)BLOCKS * 64, 64, &buffers[1]);
     filch_codelet *lengthy = sim_codelet(&world, must_not_run, ten_seconds, NULL);
     filch_codelet *brief = sim_codelet(&world, must_not_run, ten_ms, NULL);
@@ -294,8 +295,31 @@ static void test_an_idle_gpu_takes_what_waits(void **state)
     sim_ok(filch_data_destroy(tiles));
     sim_ok(filch_data_destroy(others));
     sim_close(&world);
-    (void)munmap(buffers[0], (size_t)BLOCKS * 4096);
+    (void)munmap(buffers[0], BLOCKS * BLOCK);
     (void)munmap(buffers[1], (size_t)BLOCKS * 64);
+}
+
+static void test_an_idle_gpu_takes_what_waits(void **state)
+{
+    (void)state;
+    take_what_waits(NULL);
+}
+
+static uint32_t by_the_rules(const filch_policy_view *view, uint32_t *amount, void *user)
+{
+    (void)view;
+    (void)user;
+    (void)amount;
+    return FILCH_POLICY_AUTO;
+}
+
+/* The same where a policy leaves thefts to the rules. */
+static void test_a_policy_may_leave_it_to_the_rules(void **state)
+{
+    filch_policy_desc policy = FILCH_POLICY_DESC_INIT;
+    (void)state;
+    policy.steal = by_the_rules;
+    take_what_waits(&policy);
 }
 
 int main(void)
@@ -303,6 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks_stay),
                                        cmocka_unit_test(test_turns),
                                        cmocka_unit_test(test_a_group_begins_in_an_inbox),
-                                       cmocka_unit_test(test_an_idle_gpu_takes_what_waits)};
+                                       cmocka_unit_test(test_an_idle_gpu_takes_what_waits),
+                                       cmocka_unit_test(test_a_policy_may_leave_it_to_the_rules)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
