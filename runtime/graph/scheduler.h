@@ -82,6 +82,8 @@ typedef struct fl_scheduler {
     /* Queues a ready task of an open graph. The thread that released or added the task calls the
      * function. */
     void (*task_ready)(struct fl_scheduler *self, struct fl_task *task);
+    /* Tells whether a task or a callback of a worker makes the call. */
+    bool (*is_inside)(struct fl_scheduler *self);
     /* Tells whether the calling thread may wait for jobs: false in callbacks of workers, and in
      * tasks of simulated devices. */
     bool (*may_wait)(struct fl_scheduler *self);

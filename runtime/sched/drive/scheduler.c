@@ -226,6 +226,11 @@ static bool is_callers(const filch_job *job, const void *worker)
     return fl_worker_is_inside(worker, job);
 }
 
+static bool is_inside(fl_scheduler *self)
+{
+    return fl_sched_self(sched_of(self)) != NULL;
+}
+
 static bool may_wait(fl_scheduler *self)
 {
     const fl_worker *w = fl_sched_self(sched_of(self));
@@ -341,6 +346,7 @@ static void fill_interface(fl_sched *sched)
         .job_retire = fl_job_retire,
         .job_is_quiet = fl_jobs_is_quiet,
         .task_ready = fl_sched_task_ready,
+        .is_inside = is_inside,
         .may_wait = may_wait,
         .job_wait = job_wait,
         .count_wait = count_wait,
