@@ -6,33 +6,12 @@ set -euo pipefail
 program=$1 versus=${2-}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+. tests/embed/outcomes.sh
 # Threads of OpenMP that wait would take the cores; CHOLMOD uses OpenMP.
 export OMP_THREAD_LIMIT=1
 
 # market SYMMETRY: a Matrix Market file's header; sizes and entries follow.
 market() { printf '%%%%MatrixMarket matrix coordinate real %s\n' "$1"; }
-
-# solves TEXT ARGUMENT...: the system is solved, and the output matches.
-solves()
-{
-    local text=$1
-    shift
-    echo "== $*"
-    "$program" "$@" | tee "$scratch/out"
-    grep -q -e "$text" "$scratch/out"
-}
-
-# refuses CODE TEXT ARGUMENT...
-refuses()
-{
-    local code=0 wanted=$1 text=$2
-    shift 2
-    echo "== $*"
-    "$program" "$@" >"$scratch/out" 2>&1 || code=$?
-    cat "$scratch/out"
-    [ "$code" -eq "$wanted" ] || { echo "exit $code in place of $wanted"; exit 1; }
-    grep -q -e "$text" "$scratch/out"
-}
 
 solves 'usage: supernodes' --help
 

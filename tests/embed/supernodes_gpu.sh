@@ -6,28 +6,7 @@ set -euo pipefail
 program=$1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-
-# solves TEXT ARGUMENT...: the system is solved, and the output matches.
-solves()
-{
-    local text=$1
-    shift
-    echo "== $*"
-    "$program" "$@" | tee "$scratch/out"
-    grep -q -e "$text" "$scratch/out"
-}
-
-# refuses TEXT ARGUMENT...
-refuses()
-{
-    local code=0 text=$1
-    shift
-    echo "== $*"
-    "$program" "$@" >"$scratch/out" 2>&1 || code=$?
-    cat "$scratch/out"
-    [ "$code" -eq 1 ] || { echo "exit $code in place of 1"; exit 1; }
-    grep -q -e "$text" "$scratch/out"
-}
+. tests/embed/outcomes.sh
 
 # A factor used again; cores that work on subtrees alone, and on all; no subtree is one task.
 solves '"gpus": 2' poisson:12 --devices cuda,host:1 --runs 3 --json /dev/stdout
@@ -41,13 +20,13 @@ solves '7 rows' <(printf '%%%%MatrixMarket matrix coordinate real symmetric\n7 7
 # The pivot of a panel of a GPU.
 printf '%%%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n1 1 2\n2 2 2\n3 3 -2\n3 1 1\n' \
     >"$scratch/negative.mtx"
-refuses 'not positive definite: the pivot of column 3 is not positive' "$scratch/negative.mtx" \
+refuses 1 'not positive definite: the pivot of column 3 is not positive' "$scratch/negative.mtx" \
     --devices cuda:0,host:1 --pieces 100000
 awk 'NR > 1 && $1 == $2 && $1 == 3000 { $3 = -$3 } { print }' bench/data/bcsstk24.mtx >"$scratch/24.mtx"
-refuses 'not positive definite: the pivot of column' "$scratch/24.mtx" --devices cuda:0,host:1 --panel 16 \
+refuses 1 'not positive definite: the pivot of column' "$scratch/24.mtx" --devices cuda:0,host:1 --panel 16 \
     --pieces 1000
 
 # Subtrees need a core.
-refuses 'no device' poisson:12 --devices cuda:0
+refuses 1 'no device' poisson:12 --devices cuda:0
 # This CHOLMOD uses none, or the GPU is no real one.
-refuses 'CHOLMOD uses no GPU' poisson:6 --devices cuda:0,host:1 --versus-gpu
+refuses 1 'CHOLMOD uses no GPU' poisson:6 --devices cuda:0,host:1 --versus-gpu
