@@ -13,58 +13,27 @@
 #include <string.h>
 
 #include "fake/cg_twins.h"
+#include "fake/workload_trial.h"
 #include "measure/versus.h"
-#include "support/fail.h"
 
-#define TWO "{\"devices\": [{\"count\": 2}]}"
 #define G 12
 #define PLANE_BYTES (G * G * sizeof(double))
 
-typedef struct trial {
-    void *problem;
-    bench_session session;
-    filch_error error;
-} trial;
-
-static filch_status begin(trial *t, bench_options options)
+static filch_status begin(workload_trial *t, bench_options options)
 {
-    const bench_session_config config = {.devices = options.devices, .policy = options.policy};
-    *t = (trial){.error = FILCH_ERROR_INIT};
-    fakecuda_reset();
-    assert_true(fakecuda_configure(TWO));
-    fake_cg_twins_register();
-    filch_status status = bench_cg.setup(&options, &t->error, &t->problem);
-    if (status == FILCH_OK &&
-        bench_session_open(&t->session, &bench_cg, t->problem, &config, &t->error) != FILCH_OK)
-        fail_msg("%s", t->error.text);
-    return status;
+    return trial_begin(t, &bench_cg, fake_cg_twins_register, options);
 }
 
-static void end(trial *t)
+static void run(workload_trial *t)
 {
-    bench_session_close(&t->session);
-    if (t->problem)
-        bench_cg.teardown(t->problem);
-    assert_int_equal(fakecuda_live("memory"), 0);
-    assert_int_equal(fakecuda_live("pinned"), 0);
-    assert_int_equal(fakecuda_live("context"), 0);
-    assert_int_equal(fakecuda_violations(), 0);
-}
-
-static void run(trial *t)
-{
-    double seconds = -1, residual = -1;
-    if (bench_session_run(&t->session, &seconds, &t->error) != FILCH_OK)
-        fail_msg("%s", t->error.text);
-    if (bench_cg.check(t->problem, &residual, &t->error) != FILCH_OK)
-        fail_msg("%s", t->error.text);
+    double residual = trial_run(t);
     assert_true(residual >= 0 && residual < 1e-3);
 }
 
 static void is_right(const char *devices, size_t strips, size_t steps, size_t steps_a_graph,
                      bool is_resident)
 {
-    trial t;
+    workload_trial t;
     const bench_options options = {.n = G,
                                    .devices = devices,
                                    .strips = strips,
@@ -74,7 +43,7 @@ static void is_right(const char *devices, size_t strips, size_t steps, size_t st
     assert_int_equal(begin(&t, options), FILCH_OK);
     run(&t);
     run(&t);
-    end(&t);
+    trial_end(&t);
 }
 
 static void one_gpu_solves(void **state)
@@ -103,7 +72,7 @@ static void cores_help(void **state)
 /* What is there stays there: an iteration moves the planes at the cut, and sums. */
 static void planes_alone_move(void **state)
 {
-    trial t;
+    workload_trial t;
     const size_t iterations = 20, sums = 64 * 8;
     (void)state;
     const bench_options options = {.n = G,
@@ -121,21 +90,21 @@ static void planes_alone_move(void **state)
     assert_in_range(down, 1, iterations * (PLANE_BYTES + sums));
     assert_in_range(up, 1, iterations * (PLANE_BYTES + sums));
     assert_int_equal(fakecuda_bytes(-1, 0) - in, 0);
-    end(&t);
+    trial_end(&t);
 }
 
 static void what_it_does_not_do_is_said(void **state)
 {
-    trial t;
+    workload_trial t;
     (void)state;
     bench_options options = {.n = 40, .devices = "cuda", .strips = BENCH_CG_PARTS + 1};
     assert_int_equal(begin(&t, options), FILCH_TOO_LARGE);
     assert_string_equal(t.error.label, "--strips");
-    end(&t);
+    trial_end(&t);
     options = (bench_options){.n = G, .devices = "cuda", .slow = {.factor = 2}};
     assert_int_equal(begin(&t, options), FILCH_UNSUPPORTED);
     assert_string_equal(t.error.label, "--slow");
-    end(&t);
+    trial_end(&t);
 }
 
 static void the_loop_over_cusparse_agrees(void **state)
@@ -148,7 +117,7 @@ static void the_loop_over_cusparse_agrees(void **state)
         const bench_session_config config = {.devices = devices[k % 2]};
         bench_versus versus;
         double seconds = -1;
-        trial t;
+        workload_trial t;
         assert_int_equal(begin(&t, options), FILCH_OK);
         run(&t);
         if (bench_versus_open(&versus, "cusparse", &t.session, &config, false, &t.error) !=
@@ -164,7 +133,7 @@ static void the_loop_over_cusparse_agrees(void **state)
             fail_msg("%s", t.error.text);
         bench_versus_close(&versus);
         run(&t);
-        end(&t);
+        trial_end(&t);
     }
 }
 
@@ -183,7 +152,7 @@ static void failures_of_the_loop_are_told(void **state)
     const bench_options options = {.n = G, .devices = "cuda:0", .steps = 10, .resident = true};
     const bench_session_config config = {.devices = "cuda:0"};
     bench_versus versus;
-    trial t;
+    workload_trial t;
     (void)state;
     assert_int_equal(begin(&t, options), FILCH_OK);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -200,7 +169,7 @@ static void failures_of_the_loop_are_told(void **state)
                      FILCH_OK);
     assert_non_null(strstr(bench_versus_setting(&versus), "csr_alg"));
     bench_versus_close(&versus);
-    end(&t);
+    trial_end(&t);
 }
 
 /* The fake cuBLAS needs a newer driver. */

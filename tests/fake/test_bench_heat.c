@@ -9,65 +9,25 @@
 #include <stdio.h>
 
 #include <cmocka.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "fake/heat_twins.h"
-#include "measure/session.h"
-#include "support/fail.h"
+#include "fake/workload_trial.h"
 
-#define TWO "{\"devices\": [{\"count\": 2}]}"
 #define N 30
 #define COLUMN_BYTES (N * sizeof(double))
 #define GRID_BYTES (N * COLUMN_BYTES)
 
-typedef struct trial {
-    void *problem;
-    bench_session session;
-    filch_error error;
-} trial;
-
-static filch_status begin(trial *t, bench_options options)
+static filch_status begin(workload_trial *t, bench_options options)
 {
-    const bench_session_config config = {.devices = options.devices, .policy = options.policy};
-    *t = (trial){.error = FILCH_ERROR_INIT};
-    fakecuda_reset();
-    assert_true(fakecuda_configure(TWO));
-    fake_heat_twins_register();
-    filch_status status = bench_heat.setup(&options, &t->error, &t->problem);
-    if (status == FILCH_OK &&
-        bench_session_open(&t->session, &bench_heat, t->problem, &config, &t->error) != FILCH_OK)
-        fail_msg("%s", t->error.text);
-    return status;
-}
-
-static void end(trial *t)
-{
-    bench_session_close(&t->session);
-    if (t->problem)
-        bench_heat.teardown(t->problem);
-    assert_int_equal(fakecuda_live("memory"), 0);
-    assert_int_equal(fakecuda_live("pinned"), 0);
-    assert_int_equal(fakecuda_live("context"), 0);
-    assert_int_equal(fakecuda_violations(), 0);
-}
-
-static void run(trial *t)
-{
-    double seconds = -1, residual = NAN;
-    bool rebuild = false;
-    assert_int_equal(bench_heat.check_begin(t->problem, &rebuild, &t->error), FILCH_OK);
-    if (bench_session_run(&t->session, &seconds, &t->error) != FILCH_OK ||
-        bench_heat.check(t->problem, &residual, &t->error) != FILCH_OK)
-        fail_msg("%s", t->error.text);
-    bench_heat.check_end(t->problem);
+    return trial_begin(t, &bench_heat, fake_heat_twins_register, options);
 }
 
 /* Runs twice. strips: what there must be, whether asked for or not. */
 static void is_right(bench_options options, size_t strips)
 {
     bench_problem problem = {0};
-    trial t;
+    workload_trial t;
     char text[64];
     options.n = N;
     assert_int_equal(begin(&t, options), FILCH_OK);
@@ -75,10 +35,10 @@ static void is_right(bench_options options, size_t strips)
     snprintf(text, sizeof text, "%zu strips, %zu steps, %zu a graph", strips, options.steps,
              options.steps_a_graph ? options.steps_a_graph : options.steps);
     assert_string_equal(problem.variant, text);
-    run(&t);
-    run(&t);
+    (void)trial_run(&t);
+    (void)trial_run(&t);
     assert_int_equal(t.session.info.done, strips * options.steps);
-    end(&t);
+    trial_end(&t);
 }
 
 static void every_device_computes_the_same(void **state)
@@ -135,11 +95,11 @@ static void columns_alone_move(void **state)
                                        .steps_a_graph = cases[k].steps_a_graph,
                                        .resident = true,
                                        .policy = BENCH_POLICY_STATIC};
-        trial t;
+        workload_trial t;
         assert_int_equal(begin(&t, options), FILCH_OK);
-        run(&t);
+        (void)trial_run(&t);
         moved before = moved_by_now();
-        run(&t);
+        (void)trial_run(&t);
         moved after = moved_by_now();
         assert_int_equal(after.down - before.down, cases[k].steps * COLUMN_BYTES);
         assert_int_equal(after.up - before.up, cases[k].steps * COLUMN_BYTES);
@@ -147,31 +107,31 @@ static void columns_alone_move(void **state)
         assert_int_equal(after.out - before.out, GRID_BYTES);
         for (int d = 0; d < 2; d++)
             assert_int_equal(t.session.stats[d].bytes_peer, cases[k].steps * COLUMN_BYTES);
-        end(&t);
+        trial_end(&t);
     }
 }
 
 /* Without --resident a run brings the grid and takes it home, once a graph. */
 static void a_grid_comes_and_goes(void **state)
 {
-    trial t;
+    workload_trial t;
     (void)state;
     const bench_options options = {.n = N, .devices = "cuda:0", .steps = 20, .steps_a_graph = 10};
     assert_int_equal(begin(&t, options), FILCH_OK);
-    run(&t);
+    (void)trial_run(&t);
     assert_int_equal(t.session.stats[0].bytes_in, 2 * GRID_BYTES);
     assert_int_equal(t.session.stats[0].bytes_out, 2 * GRID_BYTES);
-    end(&t);
+    trial_end(&t);
 }
 
 static void what_it_does_not_do_is_said(void **state)
 {
-    trial t;
+    workload_trial t;
     (void)state;
     assert_int_equal(begin(&t, (bench_options){.n = N, .devices = "cuda", .slow = {.factor = 2}}),
                      FILCH_UNSUPPORTED);
     assert_string_equal(t.error.label, "--slow");
-    end(&t);
+    trial_end(&t);
 }
 
 int main(void)
