@@ -325,16 +325,7 @@ static void fill_task(filch_graph *graph, const filch_task_desc *desc, const fl_
 
 static filch_status check_state(const filch_graph *graph, const filch_task_desc *desc)
 {
-    const char *wrong = NULL;
-    if (graph->kind == FILCH_GRAPH_CLOSED) {
-        wrong = graph->state != FL_GRAPH_BUILDING
-                    ? "the graph is sealed, at the latest by its first run"
-                    : NULL;
-    } else if (graph->state == FL_GRAPH_BUILDING) {
-        wrong = "the open graph must be submitted before tasks are added";
-    } else if (graph->state == FL_GRAPH_ENDED) {
-        wrong = "the open graph is closed";
-    }
+    const char *wrong = fl_graph_why_shut(graph);
     if (wrong != NULL) {
         return fl_graph_refuse(graph, desc, FILCH_WRONG_STATE, "%s", wrong);
     }

@@ -208,16 +208,29 @@ uint8_t fl_graph_level(const filch_graph *graph, int32_t priority)
     return (uint8_t)level;
 }
 
+const char *fl_graph_why_shut(const filch_graph *graph)
+{
+    if (graph->kind == FILCH_GRAPH_CLOSED) {
+        return graph->state != FL_GRAPH_BUILDING
+                   ? "the graph is sealed, at the latest by its first run"
+                   : NULL;
+    }
+    return graph->state == FL_GRAPH_BUILDING ? "the open graph is not submitted"
+           : graph->state == FL_GRAPH_ENDED  ? "the open graph is closed"
+                                             : NULL;
+}
+
+const char *fl_graph_why_over(const filch_graph *graph)
+{
+    const char *shut = fl_graph_why_shut(graph);
+    bool is_over = shut == NULL && graph->kind == FILCH_GRAPH_OPEN &&
+                   fl_load_relaxed(&graph->job->cancelled) != 0;
+    return is_over ? "the open graph's job was cancelled or finished early" : shut;
+}
+
 filch_status fl_graph_check_grows(const filch_graph *graph, const char *call)
 {
-    bool is_closed = graph->kind == FILCH_GRAPH_CLOSED;
-    const char *wrong = is_closed && graph->state != FL_GRAPH_BUILDING ? "the graph is sealed"
-                        : is_closed                                    ? NULL
-                        : graph->state == FL_GRAPH_BUILDING ? "the open graph is not submitted"
-                        : graph->state != FL_GRAPH_RUNNING  ? "the open graph is closed"
-                        : fl_load_relaxed(&graph->job->cancelled) != 0
-                            ? "the open graph's job was cancelled or finished early"
-                            : NULL;
+    const char *wrong = fl_graph_why_over(graph);
     return wrong == NULL ? FILCH_OK
                          : fl_core_fail(graph->object.core, FILCH_WRONG_STATE, call, graph->label,
                                         "%s", wrong);

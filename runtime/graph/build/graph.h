@@ -319,6 +319,11 @@ static inline void fl_open_count_ready(filch_graph *graph)
 
 /* --- Parts of building, in separate files. Callers hold graph->lock. --- */
 
+/* Returns why no task can be added to the graph, or null: it is sealed, not submitted, or closed.
+ */
+const char *fl_graph_why_shut(const struct filch_graph *graph);
+/* The same where the graph's job may have been cancelled or have finished early as well. */
+const char *fl_graph_why_over(const struct filch_graph *graph);
 /* Checks whether a call that changes what later tasks mean may still change the graph; records an
  * error otherwise. */
 filch_status fl_graph_check_grows(const struct filch_graph *graph, const char *call);

@@ -30,14 +30,7 @@ filch_status fl_read_only_check(const filch_graph *graph, const filch_task_desc 
 /* Checks whether the graph may promise. The caller holds graph->lock. */
 static filch_status check_state(const filch_graph *graph, const filch_data *data)
 {
-    bool is_closed = graph->kind == FILCH_GRAPH_CLOSED;
-    const char *wrong = is_closed && graph->state != FL_GRAPH_BUILDING ? "the graph is sealed"
-                        : is_closed                                    ? NULL
-                        : graph->state == FL_GRAPH_BUILDING ? "the open graph is not submitted"
-                        : graph->state != FL_GRAPH_RUNNING  ? "the open graph is closed"
-                        : fl_load_relaxed(&graph->job->cancelled) != 0
-                            ? "the open graph's job was cancelled or finished early"
-                            : NULL;
+    const char *wrong = fl_graph_why_over(graph);
     uint32_t slot;
     if (wrong == NULL && fl_graph_find_slot(graph, data, &slot)) {
         const fl_queued_access *use = &graph->slots[slot]->use;
