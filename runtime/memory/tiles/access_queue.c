@@ -62,6 +62,7 @@ void fl_access_queue_unlink(fl_queued_access *use)
     } else {
         data->last = use->prev;
     }
+    use->next = use->prev = NULL; /* a neighbour may end before the owner of this entry */
     use->queued = false;
     data->holds -= use->is_hold;
     data->upgrades -= use->is_upgrade;
