@@ -511,6 +511,55 @@ static void jobs_in_all_these_states_are_aborted(void **state)
     assert_ok(filch_runtime_abort(runtime));
 }
 
+/* Of run_attempt, in a round that the host's trial at the first tile drives. */
+static filch_hold *held;
+static filch_status attempted, added;
+
+static int run_attempt(const filch_call *call)
+{
+    filch_tiles second = FILCH_TILES_INIT;
+    second.row0 = 1;
+    second.row1 = 2;
+    (void)call;
+    attempted = filch_data_acquire_tiles(data[0], &second, FILCH_READ, 0, &held);
+    added = try_add(0, "0w");
+    return 0;
+}
+
+/* The host asks for a tile that the graph uses, without waiting. Until its call returns, the graph
+ * may have to be placed behind it, and behind a hold that was granted meanwhile. */
+static void a_host_that_does_not_wait_closes_no_circle(void **state)
+{
+    filch_tiles first = FILCH_TILES_INIT;
+    filch_hold *none = NULL;
+    (void)state;
+    begin(1);
+    add(0, "0r");
+    filch_codelet *attempt = fixture_codelet(runtime, "attempt", run_attempt, 0);
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = attempt;
+    graphs[1] = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    assert_ok(filch_graph_add(graphs[1], &desc, NULL));
+    submit(1);
+    held = NULL;
+    attempted = added = FILCH_NOT_READY;
+    first.row1 = 1;
+    assert_status(filch_data_acquire_tiles(data[0], &first, FILCH_READWRITE, 0, &none),
+                  FILCH_TIMEOUT);
+    assert_ok(attempted);
+    assert_ok(added);
+    settle();
+    assert_string_equal(ran, "A"); /* the second task waits for the hold */
+    assert_ok(filch_hold_release(held));
+    settle();
+    assert_string_equal(ran, "AA");
+    assert_ok(filch_graph_close(graphs[0]));
+    settle();
+    for (int j = 0; j < 2; ++j) {
+        assert_ok(filch_job_wait(jobs[j], 0));
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -535,6 +584,7 @@ int main(void)
         TEST(a_reader_that_partitions_waits_for_the_others),
         TEST(without_memory_no_place_is_taken),
         TEST(a_reader_that_waits_to_write_is_cancelled),
+        TEST(a_host_that_does_not_wait_closes_no_circle),
         cmocka_unit_test(jobs_in_all_these_states_are_aborted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,10 +61,8 @@ static filch_status check(const filch_data *data, const filch_tiles *tiles, filc
                               data->tiles_across, FL_NAME("", data->label, "the handle"));
 }
 
-/* Queues the hold's use; a trial that would wait leaves the queue at once, FILCH_TIMEOUT. No other
- * thread sees a trial wait, so no job is refused a place behind a hold that ends by itself. The
- * caller holds core->lock. */
-static filch_status enter(filch_hold *hold, bool is_trial, filch_error *error)
+/* Queues the hold's use. The caller holds core->lock. */
+static filch_status enter(filch_hold *hold, filch_error *error)
 {
     filch_data *data = hold->use.data;
     uint32_t tile;
@@ -78,33 +76,9 @@ static filch_status enter(filch_hold *hold, bool is_trial, filch_error *error)
         return fl_data_fail_unwritten(data, tile, ACQUIRE, error);
     }
     fl_data_note_host(data);
-    bool is_granted = fl_access_queue_enqueue(&hold->use);
-    if (is_trial && !is_granted) {
-        fl_access_queue_unlink(&hold->use);
-        return FILCH_TIMEOUT;
-    }
     /* Relaxed: core->lock orders the store. */
-    fl_store_relaxed(&hold->waits, !is_granted);
+    fl_store_relaxed(&hold->waits, !fl_access_queue_enqueue(&hold->use));
     return FILCH_OK;
-}
-
-/* Takes the hold's place in the queue. A trial in vain gives the jobs of a polling program a round,
- * like every wait, and tries once more. */
-static filch_status take_place(filch_hold *hold, double seconds, filch_error *error)
-{
-    static const _Atomic uint64_t never = 1;
-    fl_core *core = hold->object.core;
-    bool is_trial = seconds == 0 || core->scheduler->is_inside(core->scheduler);
-    filch_status status = FILCH_TIMEOUT;
-    for (int times = is_trial ? 2 : 1; times > 0 && status == FILCH_TIMEOUT; --times) {
-        fl_mutex_lock(&core->lock);
-        status = enter(hold, is_trial, error);
-        fl_mutex_unlock(&core->lock);
-        if (status == FILCH_TIMEOUT && times > 1) {
-            (void)core->scheduler->count_wait(core->scheduler, &never, 0);
-        }
-    }
-    return status;
 }
 
 /* Waits for the earlier jobs; fetches the tiles to the host's memory. */
@@ -149,14 +123,18 @@ filch_status filch_data_acquire_tiles(filch_data *data, const filch_tiles *tiles
                             "no memory for a hold");
     }
     made->mode = mode;
-    made->use = (fl_queued_access){.data = data,
-                                   .job = made,
-                                   .used = which,
-                                   .wrote = which,
-                                   .writes = (mode & FILCH_WRITE) != 0,
-                                   .is_hold = true};
-    status = take_place(made, seconds, &error);
+    made->use =
+        (fl_queued_access){.data = data,
+                           .job = made,
+                           .used = which,
+                           .wrote = which,
+                           .writes = (mode & FILCH_WRITE) != 0,
+                           .is_hold = true,
+                           .is_trial = seconds == 0 || core->scheduler->is_inside(core->scheduler)};
+    fl_mutex_lock(&core->lock);
+    status = enter(made, &error);
     bool is_queued = status == FILCH_OK;
+    fl_mutex_unlock(&core->lock);
     if (is_queued) {
         status = await(made, seconds, &error);
     }

@@ -48,6 +48,13 @@ static void walk_to(fl_wait_walk *walk, filch_job *job)
     }
 }
 
+/* Tells whether a host waits at the hold. A granted hold ends when a thread releases it, and a
+ * trial ends by itself: no circle goes through either. */
+static bool is_waiting_hold(const fl_queued_access *use)
+{
+    return use->is_hold && !use->granted && !use->is_trial;
+}
+
 /* Tells whether the use waits for an earlier use: directly, or through a waiting hold of the host
  * between the two uses. */
 static bool waits_behind(const fl_wait_walk *walk, const fl_queued_access *use,
@@ -70,8 +77,7 @@ static void walk_use(fl_wait_walk *walk, const fl_queued_access *use)
             continue;
         }
         if (before->is_hold) {
-            /* A granted hold ends when a thread of the host releases it. */
-            before->walk = before->granted ? 0 : walk->number;
+            before->walk = is_waiting_hold(before) ? walk->number : 0;
             continue;
         }
         walk_to(walk, before->job);
@@ -142,7 +148,7 @@ static const fl_queued_access *stand_behind(fl_wait_walk *walk, const fl_queued_
 {
     bool has_hold = false;
     for (fl_queued_access *at = use->data->first; use->data->holds != 0; at = at->next) {
-        has_hold = has_hold || (at->is_hold && !at->granted && fl_access_queue_conflict(use, at));
+        has_hold = has_hold || (is_waiting_hold(at) && fl_access_queue_conflict(use, at));
         if (at == last) {
             break;
         }
@@ -150,7 +156,7 @@ static const fl_queued_access *stand_behind(fl_wait_walk *walk, const fl_queued_
     fl_queued_access *at = first != NULL && !has_hold ? first->next : use->data->first;
     for (; last != NULL; at = at->next) {
         if (at->is_hold) {
-            at->walk = at->granted ? 0 : walk->number;
+            at->walk = is_waiting_hold(at) ? walk->number : 0;
         } else if (has_hold || fl_access_queue_conflict(use, at)) {
             walk_to(walk, at->job);
             walk_on(walk);

@@ -47,6 +47,8 @@ struct fl_queued_access {
     bool granted;
     bool queued;
     bool is_hold; /* entry of the host: job is a filch_hold */
+    /* Entry of a host that does not wait: unless granted at once, the entry leaves by itself. */
+    bool is_trial;
     /* Entry left the queue before being granted; the job keeps the handle alive until the job's
      * end. */
     bool is_forgone;
