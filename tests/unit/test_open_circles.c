@@ -560,6 +560,37 @@ static void a_host_that_does_not_wait_closes_no_circle(void **state)
     }
 }
 
+static int run_wait(const filch_call *call)
+{
+    (void)call;
+    graphs[1] = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    added = try_add(1, "0r");
+    submit(1);
+    attempted = filch_job_wait(jobs[1], -1);
+    return 0;
+}
+
+/* A task of the graph runs in the round of the host's trial, and waits for a job behind the trial:
+ * the trial ends after the task. */
+static void a_task_within_a_trial_cannot_wait_behind_it(void **state)
+{
+    filch_hold *none = NULL;
+    (void)state;
+    begin(1);
+    add(0, "0r");
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = fixture_codelet(runtime, "wait", run_wait, 0);
+    assert_ok(filch_graph_add(graphs[0], &desc, NULL));
+    attempted = added = FILCH_NOT_READY;
+    assert_status(filch_data_acquire_tiles(data[0], NULL, FILCH_READWRITE, 0, &none),
+                  FILCH_TIMEOUT);
+    assert_ok(added);
+    assert_status(attempted, FILCH_WRONG_STATE);
+    assert_ok(filch_graph_close(graphs[0]));
+    settle();
+    assert_string_equal(ran, "AB");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -585,6 +616,7 @@ int main(void)
         TEST(without_memory_no_place_is_taken),
         TEST(a_reader_that_waits_to_write_is_cancelled),
         TEST(a_host_that_does_not_wait_closes_no_circle),
+        TEST(a_task_within_a_trial_cannot_wait_behind_it),
         cmocka_unit_test(jobs_in_all_these_states_are_aborted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

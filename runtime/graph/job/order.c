@@ -30,7 +30,8 @@ typedef struct fl_wait_walk {
     filch_job *stack; /* jobs found, not visited yet */
     fl_is_one is_one;
     const void *user;
-    bool is_found; /* a job chosen by is_one was found */
+    bool is_found;    /* a job chosen by is_one was found */
+    bool sees_trials; /* holds that do not wait count as waiting */
 } fl_wait_walk;
 
 static fl_wait_walk walk_begin(fl_core *core, fl_is_one is_one, const void *user)
@@ -49,10 +50,11 @@ static void walk_to(fl_wait_walk *walk, filch_job *job)
 }
 
 /* Tells whether a host waits at the hold. A granted hold ends when a thread releases it, and a
- * trial ends by itself: no circle goes through either. */
-static bool is_waiting_hold(const fl_queued_access *use)
+ * trial ends by itself: no circle of an add goes through either. A task about to wait sees trials:
+ * in FILCH_DRIVE_POLL it may run within the trial, on the same stack. */
+static bool is_waiting_hold(const fl_wait_walk *walk, const fl_queued_access *use)
 {
-    return use->is_hold && !use->granted && !use->is_trial;
+    return use->is_hold && !use->granted && (walk->sees_trials || !use->is_trial);
 }
 
 /* Tells whether the use waits for an earlier use: directly, or through a waiting hold of the host
@@ -77,7 +79,7 @@ static void walk_use(fl_wait_walk *walk, const fl_queued_access *use)
             continue;
         }
         if (before->is_hold) {
-            before->walk = is_waiting_hold(before) ? walk->number : 0;
+            before->walk = is_waiting_hold(walk, before) ? walk->number : 0;
             continue;
         }
         walk_to(walk, before->job);
@@ -113,6 +115,7 @@ bool fl_job_waits_for(filch_job *job, bool (*is_one)(const filch_job *job, const
     fl_core *core = job->object.core;
     fl_mutex_lock(&core->lock);
     fl_wait_walk walk = walk_begin(core, is_one, user);
+    walk.sees_trials = true;
     job->walk = walk.number; /* marks the job itself: it does not wait for itself */
     job->walk_next = NULL;
     walk.stack = job;
@@ -148,7 +151,7 @@ static const fl_queued_access *stand_behind(fl_wait_walk *walk, const fl_queued_
 {
     bool has_hold = false;
     for (fl_queued_access *at = use->data->first; use->data->holds != 0; at = at->next) {
-        has_hold = has_hold || (is_waiting_hold(at) && fl_access_queue_conflict(use, at));
+        has_hold = has_hold || (is_waiting_hold(walk, at) && fl_access_queue_conflict(use, at));
         if (at == last) {
             break;
         }
@@ -156,7 +159,7 @@ static const fl_queued_access *stand_behind(fl_wait_walk *walk, const fl_queued_
     fl_queued_access *at = first != NULL && !has_hold ? first->next : use->data->first;
     for (; last != NULL; at = at->next) {
         if (at->is_hold) {
-            at->walk = is_waiting_hold(at) ? walk->number : 0;
+            at->walk = is_waiting_hold(walk, at) ? walk->number : 0;
         } else if (has_hold || fl_access_queue_conflict(use, at)) {
             walk_to(walk, at->job);
             walk_on(walk);
