@@ -29,8 +29,8 @@ typedef enum fl_trace_kind {
 #define FL_TRACE_HOST UINT32_MAX
 /* Tasks named by a slot of a ring behind the event's own. */
 #define FL_TRACE_NAMED 11
-/* Most tasks of an event: a first one, and those named by six slots. */
-#define FL_TRACE_TASKS (1 + 6 * FL_TRACE_NAMED)
+/* Most tasks of an event: a first one, and those named by 22 slots. The event counts in 8 bits. */
+#define FL_TRACE_TASKS (1 + 22 * FL_TRACE_NAMED)
 
 /* Orders of the tasks of a work item, in the order in which they ran. */
 typedef struct fl_trace_tasks {

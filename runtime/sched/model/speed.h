@@ -92,7 +92,8 @@ void fl_speed_init(fl_speed *speed);
 /* Sets the prior. Call before the first sample, while no other thread reads. */
 void fl_speed_set_prior(fl_speed *speed, const fl_prior *prior);
 /* Owner: tells whether the next item is to be timed. Times the first 16 items of a regime, then one
- * in 64. Times every item while a change is suspected. */
+ * in 64, or one in 512 while the largest takes at most FL_SPEED_BRIEF_NS. Times every item while a
+ * change is suspected. */
 static inline bool fl_speed_wants_sample(fl_speed *speed)
 {
     if (speed->count < FL_SPEED_SAMPLES || speed->outliers > 0) {
