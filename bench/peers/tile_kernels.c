@@ -117,8 +117,8 @@ static filch_status describe(bench_tile_lane *l, unsigned ordinal, uint32_t *arc
         result = api->cuDeviceGetAttribute(&minor, FL_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
                                            device);
     if (result == FL_CUDA_SUCCESS)
-        result = api->cuDeviceGetAttribute(&count, FL_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-                                           device);
+        result =
+            api->cuDeviceGetAttribute(&count, FL_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
     if (result == FL_CUDA_SUCCESS)
         result = api->cuCtxGetCurrent(&l->context);
     *arch = (uint32_t)(10 * major + minor);
@@ -141,9 +141,9 @@ static filch_status load_factor(bench_tile_lane *l, uint32_t arch, filch_error *
     if (result == FL_CUDA_SUCCESS)
         result = api->cuModuleGetFunction(&l->function, l->module, cuda->entry);
     if (result == FL_CUDA_SUCCESS)
-        result = api->cuFuncSetAttribute(l->function,
-                                         FL_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                         (int)FILCH_POTRF_TRTRI_SHARED(sizeof(double)));
+        result =
+            api->cuFuncSetAttribute(l->function, FL_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                    (int)FILCH_POTRF_TRTRI_SHARED(sizeof(double)));
     return check(k, result, k->factor->name, error);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What filch's Cholesky factorization puts on a GPU for a tile, on streams of another runtime's: the
- * same kernel for a diagonal tile and the same calls of cuBLAS for the others. So a comparison is
- * one of runtimes. The header names no type of CUDA's, as a peer may include cuda.h. */
+/* What filch's Cholesky factorization puts on a GPU for a tile, on streams of another runtime's:
+ * the same kernel for a diagonal tile and the same calls of cuBLAS for the others. So a comparison
+ * is one of runtimes. The header names no type of CUDA's, as a peer may include cuda.h. */
 #ifndef BENCH_TILE_KERNELS_H
 #define BENCH_TILE_KERNELS_H
 
