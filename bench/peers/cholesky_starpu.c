@@ -32,12 +32,9 @@
 #define BACKWARD_ERROR 1e-15
 #define BACKWARD_ERROR_ORDER 64.0
 
-/* The last diagonal tile is not inverted and takes less time: a codelet, and a model, of its own.
- */
-enum kernel { FACTOR, FACTOR_LAST, MULTIPLY, SYRK, GEMM, COPY, KERNELS };
+enum kernel { FACTOR, MULTIPLY, SYRK, GEMM, COPY, KERNELS };
 
-static const char *const kernel_names[KERNELS] = {"potrf_trtri", "potrf", "multiply",
-                                                  "syrk",        "gemm",  "copy"};
+static const char *const kernel_names[KERNELS] = {"potrf", "multiply", "syrk", "gemm", "copy"};
 
 typedef struct request {
     size_t n;
@@ -85,7 +82,7 @@ static const char usage[] =
     "  --workers W    StarPU's workers a GPU (default 2)\n"
     "  --policy NAME  StarPU's scheduling policy (default dmdas)\n"
     "  --repeat R     measured runs (default 5)\n"
-    "  --warm R       runs before them, in which StarPU learns (default 4)\n"
+    "  --warm R       runs before them, in which StarPU learns (default 6)\n"
     "  --check        the backward error of a system that the last factor solves\n"
     "StarPU measures the links of a machine when it first runs there: run it once before.\n";
 
@@ -198,21 +195,13 @@ static void note(const step *at, int code)
                                                 memory_order_relaxed);
 }
 
-static void factor(const step *at, void *buffers[], bool inverts)
-{
-    filch_view a = view_of(buffers[0]), inverse = view_of(buffers[1]);
-    a.row = at->k * at->owner->tile;
-    note(at, bench_tile_factor(lane_of(at), &a, &inverse, inverts));
-}
-
+/* No tile is below the last one, which is not inverted. */
 static void run_factor(void *buffers[], void *argument)
 {
-    factor(argument, buffers, true);
-}
-
-static void run_factor_last(void *buffers[], void *argument)
-{
-    factor(argument, buffers, false);
+    const step *at = argument;
+    filch_view a = view_of(buffers[0]), inverse = view_of(buffers[1]);
+    a.row = at->k * at->owner->tile;
+    note(at, bench_tile_factor(lane_of(at), &a, &inverse, at->k + 1 < at->owner->count));
 }
 
 static void run_multiply(void *buffers[], void *argument)
@@ -249,7 +238,6 @@ static void fill_codelets(bench *b)
         enum starpu_data_access_mode modes[3];
     } kernels[KERNELS] = {
         [FACTOR] = {run_factor, 2, {STARPU_RW, STARPU_W}},
-        [FACTOR_LAST] = {run_factor_last, 2, {STARPU_RW, STARPU_W}},
         [MULTIPLY] = {run_multiply, 2, {STARPU_R, STARPU_RW}},
         [SYRK] = {run_syrk, 2, {STARPU_R, STARPU_RW}},
         [GEMM] = {run_gemm, 3, {STARPU_R, STARPU_R, STARPU_RW}},
@@ -286,7 +274,8 @@ static filch_status start(const request *r, filch_error *error)
     struct starpu_conf conf;
     char workers[24];
     snprintf(workers, sizeof workers, "%zu", r->workers);
-    /* A product takes twice its time beside another, which is no reason to forget a model. */
+    /* A product takes twice its time beside another, and the last diagonal tile half of the
+     * others': no reason to forget a model. */
     if (setenv("STARPU_NWORKER_PER_CUDA", workers, 1) != 0 ||
         setenv("STARPU_HISTORY_MAX_ERROR", "10000", 0) != 0)
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "starpu", 0, "no memory");
@@ -472,8 +461,7 @@ static int submit_step(bench *b, size_t k)
 {
     size_t m = b->count;
     const starpu_data_handle_t *t = b->matrix;
-    int code = submit(b, k + 1 < m ? FACTOR : FACTOR_LAST, k, 0,
-                      (starpu_data_handle_t[]){t[k + k * m], b->inverses[k]});
+    int code = submit(b, FACTOR, k, 0, (starpu_data_handle_t[]){t[k + k * m], b->inverses[k]});
     for (size_t i = k + 1; i < m && code == 0; i++)
         code = submit(b, MULTIPLY, k, i, (starpu_data_handle_t[]){b->inverses[k], t[i + k * m]});
     for (size_t j = k + 1; j < m && code == 0; j++) {
@@ -672,7 +660,7 @@ int main(int argc, char **argv)
                  .gpus = 1,
                  .workers = 2,
                  .repeat = 5,
-                 .warm = 4,
+                 .warm = 6,
                  .policy = "dmdas"};
     filch_error error = FILCH_ERROR_INIT;
     filch_status status = parse(argc, argv, &r, &error);
