@@ -12,7 +12,7 @@ enum { HANDLES = 4, JOBS = 4 };
 static filch_runtime *runtime;
 static fixture_memory memory;
 static filch_codelet *note;
-static int64_t cells[HANDLES][4];
+static int64_t cells[HANDLES][JOBS];
 static filch_data *data[HANDLES], *halves;
 static filch_graph *graphs[JOBS];
 static filch_job *jobs[JOBS];
@@ -38,7 +38,7 @@ static int set_up(void **state)
         filch_data_desc desc = FILCH_DATA_DESC_INIT;
         desc.ptr = cells[i];
         desc.element = sizeof cells[i][0];
-        desc.rows = 4;
+        desc.rows = JOBS;
         desc.tile_rows = 1;
         desc.label = labels[i];
         assert_ok(filch_data_create(runtime, &desc, &data[i]));
@@ -591,6 +591,82 @@ static void a_task_within_a_trial_cannot_wait_behind_it(void **state)
     assert_string_equal(ran, "AB");
 }
 
+/* --- Readers that do not wait --- */
+
+/* B reads alpha and waits for A at beta. A passes B, though a hold that was granted behind B makes
+ * A wait. */
+static void a_granted_hold_does_not_keep_a_job_from_passing(void **state)
+{
+    filch_hold *hold = NULL;
+    (void)state;
+    begin(1);
+    add(0, "1w");
+    submit_closed(1, "0r1r");
+    assert_ok(filch_data_acquire_tiles(data[0], NULL, FILCH_READ, 0, &hold));
+    add(0, "0w");
+    add(0, "1w");
+    assert_string_equal(ran, "AA"); /* the task at alpha waits for the hold */
+    assert_ok(filch_hold_release(hold));
+    settle();
+    assert_string_equal(ran, "AAA");
+    close_all(1);
+    finish(2);
+    assert_string_equal(ran, "AAAB");
+}
+
+/* The same, but the hold waits at first: for C. */
+static void a_hold_granted_later_does_not_either(void **state)
+{
+    filch_hold *hold = NULL;
+    (void)state;
+    begin(1);
+    add(0, "1w");
+    submit_closed(2, "0w");
+    submit_closed(1, "0r1r");
+    assert_ok(filch_data_acquire_tiles(data[0], NULL, FILCH_READ, -1, &hold));
+    add(0, "0w");
+    assert_string_equal(ran, "AC");
+    assert_ok(filch_hold_release(hold));
+    settle();
+    assert_string_equal(ran, "ACA");
+    close_all(1);
+    finish(3);
+    assert_string_equal(ran, "ACAB");
+}
+
+/* The same with C, which reads and has started, in place of the hold. */
+static void a_reader_that_has_started_does_not_either(void **state)
+{
+    (void)state;
+    begin(1);
+    add(0, "1w");
+    submit_closed(1, "0r1r");
+    submit_closed(2, "0r");
+    assert_ok(try_add(0, "0w"));
+    settle();
+    assert_string_equal(ran, "ACA");
+    close_all(1);
+    finish(3);
+    assert_string_equal(ran, "ACAB");
+}
+
+/* What has begun is not passed for all that: B waits for A at beta, and A for B at alpha. */
+static void a_granted_hold_hides_no_circle(void **state)
+{
+    filch_hold *hold = NULL;
+    (void)state;
+    begin(2);
+    add(0, "1w");
+    add(1, "0r");
+    add(1, "1r");
+    submit_closed(2, "0r1r");
+    assert_ok(filch_data_acquire_tiles(data[0], NULL, FILCH_READ, 0, &hold));
+    refused(0, "0w", 1, "alpha");
+    assert_ok(filch_hold_release(hold));
+    close_all(2);
+    finish(3);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -617,6 +693,10 @@ int main(void)
         TEST(a_reader_that_waits_to_write_is_cancelled),
         TEST(a_host_that_does_not_wait_closes_no_circle),
         TEST(a_task_within_a_trial_cannot_wait_behind_it),
+        TEST(a_granted_hold_does_not_keep_a_job_from_passing),
+        TEST(a_hold_granted_later_does_not_either),
+        TEST(a_reader_that_has_started_does_not_either),
+        TEST(a_granted_hold_hides_no_circle),
         cmocka_unit_test(jobs_in_all_these_states_are_aborted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

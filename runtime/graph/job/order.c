@@ -143,6 +143,25 @@ static bool is_marked(const fl_wait_walk *walk, const fl_queued_access *use)
     return (use->is_hold ? use->walk : job->walk) == walk->number;
 }
 
+/* Moves the uses that have begun to the front of the queue. A use that has begun conflicts with no
+ * use in front of it: the move changes neither who waits for whom nor what is granted. A use placed
+ * behind those that have begun then waits for no other. */
+static void begun_to_front(const filch_data *data)
+{
+    fl_queued_access *front = data->first; /* every use before it has begun */
+    for (fl_queued_access *at = front, *next; at != NULL; at = next) {
+        next = at->next;
+        if (!has_begun(at)) {
+            continue;
+        }
+        if (at == front) {
+            front = next;
+        } else {
+            fl_access_queue_move(at, front);
+        }
+    }
+}
+
 /* Searches the jobs waited for by a use placed behind last: uses in front of the place, from behind
  * first on (null: from the front). As a safe approximation, a waiting hold waits for every earlier
  * use. Returns a use that leads back to the job, or null. */
@@ -238,6 +257,7 @@ const fl_queued_access *fl_order_find(const fl_queued_access *asking, bool is_la
     filch_job *job = asking->job;
     fl_wait_walk walk = walk_begin(job->object.core, is_same, job);
     *place = NULL;
+    begun_to_front(asking->data);
     /* Search the job's present waits; no job found waits for the job. */
     for (const fl_queued_access *late = job->late; late != NULL; late = late->late_next) {
         walk_use(&walk, late);
