@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HANDLES = 4, JOBS = 4 };
+enum { HANDLES = 4, JOBS = 6 };
 
 static filch_runtime *runtime;
 static fixture_memory memory;
@@ -667,6 +667,57 @@ static void a_granted_hold_hides_no_circle(void **state)
     finish(3);
 }
 
+/* Runs while the host waits for alpha: behind B, which has begun there, and C, which has not. F
+ * reads behind the host, and waits for A at gamma. A waits at gamma for E, and E for D at delta. A
+ * is about to read alpha, and to write beta, which C and D read. In front of C at alpha A would
+ * wait for C at beta, and C for A. Behind all at alpha A waits for the host, but not for F. */
+static int run_behind_host(const filch_call *call)
+{
+    (void)call;
+    submit(5);
+    added = try_add(0, "0r1w");
+    attempted = filch_graph_close(graphs[4]);
+    attempted = attempted == FILCH_OK ? filch_graph_close(graphs[1]) : attempted;
+    return 0;
+}
+
+static void who_reads_behind_the_host_is_not_waited_for(void **state)
+{
+    filch_hold *hold = NULL;
+    (void)state;
+    begin(2);
+    add(1, "0w");
+    add(1, "3w");
+    submit_closed(2, "0w1r");
+    submit_closed(3, "1r3w");
+    graphs[4] = fixture_graph(runtime, FILCH_GRAPH_OPEN);
+    submit(4);
+    add(4, "2w");
+    add(4, "3w");
+    add(0, "2w");
+    graphs[5] = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    add(5, "0r2r");
+    assert_string_equal(ran, "BBE");
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = fixture_codelet(runtime, "behind host", run_behind_host, 0);
+    filch_graph *script = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    assert_ok(filch_graph_add(script, &desc, NULL));
+    assert_ok(filch_graph_submit(script, NULL, NULL));
+    attempted = added = FILCH_NOT_READY;
+    assert_ok(filch_data_acquire_tiles(data[0], NULL, FILCH_READWRITE, -1, &hold));
+    assert_ok(attempted);
+    assert_ok(added);
+    settle();
+    assert_int_equal(strlen(ran), 7); /* the host has alpha, not F and the second task of A */
+    assert_null(strchr(ran, 'F'));
+    assert_ok(filch_hold_release(hold));
+    settle();
+    assert_int_equal(strlen(ran), 8);
+    assert_ok(filch_graph_close(graphs[0]));
+    finish(6);
+    assert_string_equal(ran + 7, "AF");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -697,6 +748,7 @@ int main(void)
         TEST(a_hold_granted_later_does_not_either),
         TEST(a_reader_that_has_started_does_not_either),
         TEST(a_granted_hold_hides_no_circle),
+        TEST(who_reads_behind_the_host_is_not_waited_for),
         cmocka_unit_test(jobs_in_all_these_states_are_aborted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
