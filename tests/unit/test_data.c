@@ -420,6 +420,35 @@ static void one_that_leaves_ungranted_lets_the_next_in(void **state)
     assert_ok(filch_data_destroy(data));
 }
 
+static void a_use_is_moved_within_its_queue(void **state)
+{
+    (void)state;
+    filch_data *data = fixture_vector(runtime, buffer, 8, 64, 8);
+    fl_queued_access uses[3];
+    order_count = 0;
+    for (size_t i = 0; i < 3; ++i) {
+        uses[i] = (fl_queued_access){.data = data, .is_hold = i == 2};
+        assert_true(fl_access_queue_enqueue(&uses[i]));
+    }
+    fl_access_queue_move(&uses[2], &uses[0]);
+    fl_access_queue_move(&uses[0], NULL);
+    fl_access_queue_move(&uses[1], &uses[0]); /* where it is */
+    assert_ptr_equal(data->first, &uses[2]);
+    assert_ptr_equal(data->last, &uses[0]);
+    for (size_t i = 0; i < 3; ++i) {
+        assert_true(uses[i].granted && uses[i].queued);
+        assert_ptr_equal(uses[i].next, i == 2 ? &uses[1] : i == 1 ? &uses[0] : NULL);
+        assert_ptr_equal(uses[i].prev, i == 0 ? &uses[1] : i == 1 ? &uses[2] : NULL);
+    }
+    assert_int_equal(data->holds, 1);
+    for (size_t i = 0; i < 3; ++i) {
+        fl_access_queue_leave(&uses[i], granted, NULL);
+    }
+    assert_int_equal(order_count, 0);
+    assert_int_equal(data->holds, 0);
+    assert_ok(filch_data_destroy(data));
+}
+
 /* --- Handles that the host has acquired --- */
 
 static filch_status submit_batch(filch_codelet *codelet, filch_data *data, filch_job **job)
@@ -542,6 +571,7 @@ int main(void)
         cmocka_unit_test(destroy_waits_for_graphs),
         cmocka_unit_test(uses_are_granted_in_order),
         cmocka_unit_test(one_that_leaves_ungranted_lets_the_next_in),
+        cmocka_unit_test(a_use_is_moved_within_its_queue),
         cmocka_unit_test(held_handles_refuse_submissions),
         cmocka_unit_test(results_without_a_buffer_are_found),
     };
