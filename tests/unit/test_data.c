@@ -510,6 +510,56 @@ static void held_handles_refuse_submissions(void **state)
     assert_ok(filch_data_release(held));
 }
 
+typedef struct acquirer {
+    filch_data *data;
+    filch_status status; /* of the acquisition */
+    filch_hold *hold;
+} acquirer;
+
+static void acquire_in_callback(filch_job *job, filch_status status, void *user)
+{
+    acquirer *a = user;
+    (void)job;
+    assert_ok(status);
+    a->status = filch_data_acquire_tiles(a->data, NULL, FILCH_READ, -1, &a->hold);
+}
+
+/* A callback that a worker calls does not wait for tiles, though it asks to. A callback that
+ * filch_graph_close calls does. */
+static void callbacks_of_workers_do_not_wait_for_tiles(void **state)
+{
+    (void)state;
+    filch_codelet *codelet = fixture_codelet(runtime, "user", fixture_nothing, 0);
+    acquirer acquires = {.data = fixture_vector(runtime, buffer, sizeof *buffer, 64, 16)};
+    filch_graph *user = fixture_graph(runtime, FILCH_GRAPH_OPEN);
+    filch_graph *free_of_data = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_graph *writer = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_graph *open = fixture_graph(runtime, FILCH_GRAPH_OPEN);
+    filch_access access = fixture_access(acquires.data, 0, FILCH_READWRITE);
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
+    filch_job *job = NULL;
+    how.on_complete = acquire_in_callback;
+    how.user = &acquires;
+    assert_ok(filch_graph_submit(user, NULL, NULL));
+    fixture_add(user, codelet, NULL, &access, 1);
+    fixture_add(free_of_data, codelet, NULL, NULL, 0);
+    assert_ok(filch_graph_submit(free_of_data, &how, &job));
+    assert_ok(filch_job_wait(job, -1));
+    assert_status(acquires.status, FILCH_TIMEOUT);
+    assert_ok(filch_job_release(job));
+    assert_ok(filch_graph_close(user));
+    assert_ok(filch_runtime_drain(runtime, -1));
+    fixture_add(writer, codelet, NULL, &access, 1);
+    assert_ok(filch_graph_submit(writer, NULL, &job));
+    assert_status(filch_job_status(job), FILCH_NOT_READY);
+    assert_ok(filch_graph_submit(open, &how, NULL));
+    assert_ok(filch_graph_close(open));
+    assert_ok(acquires.status);
+    assert_ok(filch_job_status(job)); /* the callback waited for it */
+    assert_ok(filch_hold_release(acquires.hold));
+    assert_ok(filch_job_release(job));
+}
+
 static int put_row(const filch_call *call)
 {
     const filch_view *view = &call->views[0];
@@ -572,6 +622,7 @@ int main(void)
         cmocka_unit_test(uses_are_granted_in_order),
         cmocka_unit_test(one_that_leaves_ungranted_lets_the_next_in),
         cmocka_unit_test(a_use_is_moved_within_its_queue),
+        cmocka_unit_test(callbacks_of_workers_do_not_wait_for_tiles),
         cmocka_unit_test(held_handles_refuse_submissions),
         cmocka_unit_test(results_without_a_buffer_are_found),
     };
