@@ -326,8 +326,11 @@ typedef struct filch_tiles {
  * there; readers go together, whether jobs or the host. Only the tiles named are copied to the
  * host.
  *
- * Inside a task or a callback the call does not wait, whatever @p seconds says. A thread holding
- * tiles waits for ever if it waits for a job that waits for the release.
+ * Inside a task the call does not wait, whatever @p seconds says. Nor does it inside a callback
+ * that a worker calls: on a worker's thread, or on a host thread inside filch_runtime_poll() or a
+ * wait driving the workers. Inside a callback that another call of the host calls, such as
+ * filch_graph_close(), it waits as outside. A thread holding tiles waits for ever if it waits for a
+ * job that waits for the release.
  *
  * @param data    the handle, managed or not.
  * @param tiles   the block of tiles; null: the whole handle.

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hostile programs: several open graphs at once, whose tasks name common handles in any order and
  * mode, with closed graphs, the host's holds and cancellations between. None may stop for ever, and
- * what the jobs did must be what they do one after the other.
+ * what the jobs did must be what they do one after the other. Where there are several threads, one
+ * of them waits for holds of some or all tiles; a hold of all tiles counts as a job.
  *
  * A task notes its job at each handle that it uses. When the jobs of a round are over, the notes
  * say who was before whom: a job is before another if it used a handle first, and one of the two
  * wrote it. That order must have no circle. An add may be refused with FILCH_DEADLOCK; its text
- * must name two jobs, and the graph must go on. A graph's first task is never refused.
+ * must name two jobs, or the host, and the graph must go on. A graph's first task is never refused.
  *
  * With one thread and FILCH_DRIVE_POLL a stop is certain as soon as a poll finds nothing to do;
  * elsewhere a wait that takes too long counts as one. Then the queues of all handles are printed:
@@ -21,7 +22,15 @@
 #include "graph/job/job.h"
 #include "stress.h"
 
-enum { HANDLES = 5, TILES = 2, GRAPHS = 3, JOBS = 4 * GRAPHS, MOST_NOTES = 4096, PATIENCE_S = 200 };
+enum {
+    HANDLES = 5,
+    TILES = 2,
+    GRAPHS = 3,
+    HOLDS = 4,
+    JOBS = 2 * GRAPHS + HOLDS,
+    MOST_NOTES = 4096,
+    PATIENCE_S = 200
+};
 
 typedef struct note {
     uint16_t job;
@@ -42,7 +51,7 @@ typedef struct field {
     uint64_t cells[HANDLES][TILES];
     record records[HANDLES];
     _Atomic uint32_t jobs; /* numbers given in this round */
-    _Atomic uint64_t refused, added, cancelled;
+    _Atomic uint64_t refused, added, cancelled, held;
 } field;
 
 typedef struct task_args {
@@ -60,6 +69,7 @@ typedef struct actor {
     fl_random random;
     filch_graph *graph, *closed;
     filch_job *job, *closed_job;
+    filch_hold *hold;
     uint32_t number, steps;
     bool has_added, is_refused, is_cancelled;
 } actor;
@@ -99,16 +109,20 @@ static void give_up(field *f)
 
 /* --- Tasks --- */
 
+static void note_use(record *r, uint32_t job, bool writes)
+{
+    fl_mutex_lock(&r->lock);
+    if (r->count < MOST_NOTES) {
+        r->notes[r->count++] = (note){(uint16_t)job, writes};
+    }
+    fl_mutex_unlock(&r->lock);
+}
+
 static int run_task(const filch_call *call)
 {
     const task_args *args = call->args;
     for (uint32_t i = 0; i < args->count; ++i) {
-        record *r = &args->field->records[args->used[i].handle];
-        fl_mutex_lock(&r->lock);
-        if (r->count < MOST_NOTES) {
-            r->notes[r->count++] = (note){(uint16_t)args->job, args->used[i].writes};
-        }
-        fl_mutex_unlock(&r->lock);
+        note_use(&args->field->records[args->used[i].handle], args->job, args->used[i].writes);
     }
     return 0;
 }
@@ -178,6 +192,7 @@ static void begin(actor *a)
     a->number = fl_add_relaxed(&f->jobs, 1);
     a->graph = a->closed = NULL;
     a->job = a->closed_job = NULL;
+    a->hold = NULL;
     a->is_refused = a->is_cancelled = false;
     a->steps = 1 + (uint32_t)stress_below(&a->random, 12);
     snprintf(label, sizeof label, "open-%u", a->number);
@@ -204,17 +219,23 @@ static void submit_closed(actor *a)
     expect(f, filch_graph_submit(a->closed, &submit, &a->closed_job), "submit");
 }
 
-/* The host looks whether it can have a handle now. */
+static void release_hold(actor *a)
+{
+    if (a->hold != NULL) {
+        expect(a->field, filch_hold_release(a->hold), "release of a hold");
+        a->hold = NULL;
+    }
+}
+
+/* The host looks whether it can have a handle now, and keeps it for some steps. */
 static void try_hold(actor *a)
 {
     field *f = a->field;
-    filch_hold *hold = NULL;
+    release_hold(a);
     filch_data *data = f->data[stress_below(&a->random, HANDLES)];
     filch_status status = filch_data_acquire_tiles(
-        data, NULL, stress_below(&a->random, 2) == 0 ? FILCH_READ : FILCH_READWRITE, 0, &hold);
-    if (status == FILCH_OK) {
-        expect(f, filch_hold_release(hold), "release of a hold");
-    } else if (status != FILCH_TIMEOUT) {
+        data, NULL, stress_below(&a->random, 2) == 0 ? FILCH_READ : FILCH_READWRITE, 0, &a->hold);
+    if (status != FILCH_TIMEOUT) {
         expect(f, status, "hold");
     }
 }
@@ -229,7 +250,8 @@ static void add_open(actor *a)
         (void)filch_runtime_error(f->runtime, &error);
         const char *name = strstr(error.text, "'open-");
         bool names_both = name != NULL && (strstr(name + 1, "'open-") != NULL ||
-                                           strstr(error.text, "'closed-") != NULL);
+                                           strstr(error.text, "'closed-") != NULL ||
+                                           strstr(error.text, "for the host") != NULL);
         if (!names_both) {
             stress_fail(&f->stress, error.text, 0);
         }
@@ -250,7 +272,7 @@ static void step(actor *a)
     uint64_t dice = stress_below(&a->random, 32);
     if (dice == 0 && a->closed == NULL) {
         submit_closed(a);
-    } else if (dice == 1) {
+    } else if (dice == 1 || dice == 3) {
         try_hold(a);
     } else if (dice == 2 && stress_below(&a->random, 4) == 0) {
         expect(a->field, filch_job_cancel(a->job), "cancel");
@@ -366,6 +388,7 @@ static void run_alone(field *f, uint64_t seed, uint64_t programs)
                 step(a);
                 a->steps = a->is_refused ? 1 : a->steps;
                 if (--a->steps == 0) {
+                    release_hold(a);
                     expect(f, filch_graph_close(a->graph), "close");
                     --left;
                 }
@@ -396,26 +419,62 @@ static int actor_main(void *arg)
         step(a);
         a->steps = a->is_refused ? 0 : a->steps - 1;
     }
+    release_hold(a);
     expect(a->field, filch_graph_close(a->graph), "close");
     end(a);
     return 0;
 }
 
-/* A thread each. */
+/* A host that waits for tiles. */
+static void wait_for_hold(actor *a)
+{
+    field *f = a->field;
+    filch_tiles part = FILCH_TILES_INIT;
+    filch_hold *hold = NULL;
+    uint32_t handle = (uint32_t)stress_below(&a->random, HANDLES);
+    uint32_t tile = (uint32_t)stress_below(&a->random, TILES + 1); /* TILES: the whole handle */
+    bool writes = stress_below(&a->random, 2) == 0;
+    part.row0 = tile;
+    part.row1 = tile + 1;
+    filch_status status =
+        filch_data_acquire_tiles(f->data[handle], tile == TILES ? NULL : &part,
+                                 writes ? FILCH_READWRITE : FILCH_READ, PATIENCE_S, &hold);
+    if (status == FILCH_TIMEOUT) {
+        give_up(f);
+    }
+    expect(f, status, "hold");
+    if (tile == TILES) {
+        note_use(&f->records[handle], fl_add_relaxed(&f->jobs, 1), writes);
+    }
+    fl_add_relaxed(&f->held, 1);
+    expect(f, filch_hold_release(hold), "release of a hold");
+}
+
+static int host_main(void *arg)
+{
+    actor *a = arg;
+    for (int i = 0; i < HOLDS; ++i) {
+        wait_for_hold(a);
+    }
+    return 0;
+}
+
+/* A thread each, and one for the host. */
 static void run_crowd(field *f, const char *devices, filch_drive drive, uint64_t seed,
                       uint64_t programs)
 {
-    actor actors[GRAPHS];
-    fl_thread threads[GRAPHS];
+    actor actors[GRAPHS + 1];
+    fl_thread threads[GRAPHS + 1];
     open_field(f, devices, drive);
     for (uint64_t p = 0; p < programs && is_well(f); ++p) {
         fl_store_relaxed(&f->jobs, 0);
-        for (uint32_t i = 0; i < GRAPHS; ++i) {
+        for (uint32_t i = 0; i <= GRAPHS; ++i) {
             actors[i] = (actor){.field = f};
-            fl_random_init(&actors[i].random, seed, p * GRAPHS + i);
-            expect(f, fl_thread_start(&threads[i], actor_main, &actors[i]), "thread");
+            fl_random_init(&actors[i].random, seed, p * (GRAPHS + 1) + i);
+            expect(f, fl_thread_start(&threads[i], i < GRAPHS ? actor_main : host_main, &actors[i]),
+                   "thread");
         }
-        for (uint32_t i = 0; i < GRAPHS; ++i) {
+        for (uint32_t i = 0; i <= GRAPHS; ++i) {
             fl_thread_join(threads[i]);
         }
         check_order(f);
@@ -435,8 +494,10 @@ int main(int argc, char **argv)
     run_crowd(&f, "host:2", FILCH_DRIVE_POLL, seed + 1, programs);
     run_crowd(&f, "host:1", FILCH_DRIVE_THREADS, seed + 2, programs);
     run_crowd(&f, "host:2", FILCH_DRIVE_THREADS, seed + 3, programs);
-    printf("%" PRIu64 " tasks added, %" PRIu64 " refused, %" PRIu64 " jobs cancelled\n",
-           fl_load_relaxed(&f.added), fl_load_relaxed(&f.refused), fl_load_relaxed(&f.cancelled));
+    printf("%" PRIu64 " tasks added, %" PRIu64 " refused, %" PRIu64 " jobs cancelled, %" PRIu64
+           " holds waited for\n",
+           fl_load_relaxed(&f.added), fl_load_relaxed(&f.refused), fl_load_relaxed(&f.cancelled),
+           fl_load_relaxed(&f.held));
     for (int h = 0; h < HANDLES; ++h) {
         fl_mutex_fini(&f.records[h].lock);
     }

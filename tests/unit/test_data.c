@@ -420,6 +420,35 @@ static void one_that_leaves_ungranted_lets_the_next_in(void **state)
     assert_ok(filch_data_destroy(data));
 }
 
+static void a_use_is_moved_within_its_queue(void **state)
+{
+    (void)state;
+    filch_data *data = fixture_vector(runtime, buffer, 8, 64, 8);
+    fl_queued_access uses[3];
+    order_count = 0;
+    for (size_t i = 0; i < 3; ++i) {
+        uses[i] = (fl_queued_access){.data = data, .is_hold = i == 2};
+        assert_true(fl_access_queue_enqueue(&uses[i]));
+    }
+    fl_access_queue_move(&uses[2], &uses[0]);
+    fl_access_queue_move(&uses[0], NULL);
+    fl_access_queue_move(&uses[1], &uses[0]); /* where it is */
+    assert_ptr_equal(data->first, &uses[2]);
+    assert_ptr_equal(data->last, &uses[0]);
+    for (size_t i = 0; i < 3; ++i) {
+        assert_true(uses[i].granted && uses[i].queued);
+        assert_ptr_equal(uses[i].next, i == 2 ? &uses[1] : i == 1 ? &uses[0] : NULL);
+        assert_ptr_equal(uses[i].prev, i == 0 ? &uses[1] : i == 1 ? &uses[2] : NULL);
+    }
+    assert_int_equal(data->holds, 1);
+    for (size_t i = 0; i < 3; ++i) {
+        fl_access_queue_leave(&uses[i], granted, NULL);
+    }
+    assert_int_equal(order_count, 0);
+    assert_int_equal(data->holds, 0);
+    assert_ok(filch_data_destroy(data));
+}
+
 /* --- Handles that the host has acquired --- */
 
 static filch_status submit_batch(filch_codelet *codelet, filch_data *data, filch_job **job)
@@ -479,6 +508,56 @@ static void held_handles_refuse_submissions(void **state)
     assert_ok(filch_job_release(running));
     assert_ok(filch_data_acquire(held, FILCH_WRITE));
     assert_ok(filch_data_release(held));
+}
+
+typedef struct acquirer {
+    filch_data *data;
+    filch_status status; /* of the acquisition */
+    filch_hold *hold;
+} acquirer;
+
+static void acquire_in_callback(filch_job *job, filch_status status, void *user)
+{
+    acquirer *a = user;
+    (void)job;
+    assert_ok(status);
+    a->status = filch_data_acquire_tiles(a->data, NULL, FILCH_READ, -1, &a->hold);
+}
+
+/* A callback that a worker calls does not wait for tiles, though it asks to. A callback that
+ * filch_graph_close calls does. */
+static void callbacks_of_workers_do_not_wait_for_tiles(void **state)
+{
+    (void)state;
+    filch_codelet *codelet = fixture_codelet(runtime, "user", fixture_nothing, 0);
+    acquirer acquires = {.data = fixture_vector(runtime, buffer, sizeof *buffer, 64, 16)};
+    filch_graph *user = fixture_graph(runtime, FILCH_GRAPH_OPEN);
+    filch_graph *free_of_data = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_graph *writer = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_graph *open = fixture_graph(runtime, FILCH_GRAPH_OPEN);
+    filch_access access = fixture_access(acquires.data, 0, FILCH_READWRITE);
+    filch_submit_desc how = FILCH_SUBMIT_DESC_INIT;
+    filch_job *job = NULL;
+    how.on_complete = acquire_in_callback;
+    how.user = &acquires;
+    assert_ok(filch_graph_submit(user, NULL, NULL));
+    fixture_add(user, codelet, NULL, &access, 1);
+    fixture_add(free_of_data, codelet, NULL, NULL, 0);
+    assert_ok(filch_graph_submit(free_of_data, &how, &job));
+    assert_ok(filch_job_wait(job, -1));
+    assert_status(acquires.status, FILCH_TIMEOUT);
+    assert_ok(filch_job_release(job));
+    assert_ok(filch_graph_close(user));
+    assert_ok(filch_runtime_drain(runtime, -1));
+    fixture_add(writer, codelet, NULL, &access, 1);
+    assert_ok(filch_graph_submit(writer, NULL, &job));
+    assert_status(filch_job_status(job), FILCH_NOT_READY);
+    assert_ok(filch_graph_submit(open, &how, NULL));
+    assert_ok(filch_graph_close(open));
+    assert_ok(acquires.status);
+    assert_ok(filch_job_status(job)); /* the callback waited for it */
+    assert_ok(filch_hold_release(acquires.hold));
+    assert_ok(filch_job_release(job));
 }
 
 static int put_row(const filch_call *call)
@@ -542,6 +621,8 @@ int main(void)
         cmocka_unit_test(destroy_waits_for_graphs),
         cmocka_unit_test(uses_are_granted_in_order),
         cmocka_unit_test(one_that_leaves_ungranted_lets_the_next_in),
+        cmocka_unit_test(a_use_is_moved_within_its_queue),
+        cmocka_unit_test(callbacks_of_workers_do_not_wait_for_tiles),
         cmocka_unit_test(held_handles_refuse_submissions),
         cmocka_unit_test(results_without_a_buffer_are_found),
     };

@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HANDLES = 4, JOBS = 4 };
+enum { HANDLES = 4, JOBS = 6 };
 
 static filch_runtime *runtime;
 static fixture_memory memory;
 static filch_codelet *note;
-static int64_t cells[HANDLES][4];
+static int64_t cells[HANDLES][JOBS];
 static filch_data *data[HANDLES], *halves;
 static filch_graph *graphs[JOBS];
 static filch_job *jobs[JOBS];
@@ -38,7 +38,7 @@ static int set_up(void **state)
         filch_data_desc desc = FILCH_DATA_DESC_INIT;
         desc.ptr = cells[i];
         desc.element = sizeof cells[i][0];
-        desc.rows = 4;
+        desc.rows = JOBS;
         desc.tile_rows = 1;
         desc.label = labels[i];
         assert_ok(filch_data_create(runtime, &desc, &data[i]));
@@ -591,6 +591,133 @@ static void a_task_within_a_trial_cannot_wait_behind_it(void **state)
     assert_string_equal(ran, "AB");
 }
 
+/* --- Readers that do not wait --- */
+
+/* B reads alpha and waits for A at beta. A passes B, though a hold that was granted behind B makes
+ * A wait. */
+static void a_granted_hold_does_not_keep_a_job_from_passing(void **state)
+{
+    filch_hold *hold = NULL;
+    (void)state;
+    begin(1);
+    add(0, "1w");
+    submit_closed(1, "0r1r");
+    assert_ok(filch_data_acquire_tiles(data[0], NULL, FILCH_READ, 0, &hold));
+    add(0, "0w");
+    add(0, "1w");
+    assert_string_equal(ran, "AA"); /* the task at alpha waits for the hold */
+    assert_ok(filch_hold_release(hold));
+    settle();
+    assert_string_equal(ran, "AAA");
+    close_all(1);
+    finish(2);
+    assert_string_equal(ran, "AAAB");
+}
+
+/* The same, but the hold waits at first: for C. */
+static void a_hold_granted_later_does_not_either(void **state)
+{
+    filch_hold *hold = NULL;
+    (void)state;
+    begin(1);
+    add(0, "1w");
+    submit_closed(2, "0w");
+    submit_closed(1, "0r1r");
+    assert_ok(filch_data_acquire_tiles(data[0], NULL, FILCH_READ, -1, &hold));
+    add(0, "0w");
+    assert_string_equal(ran, "AC");
+    assert_ok(filch_hold_release(hold));
+    settle();
+    assert_string_equal(ran, "ACA");
+    close_all(1);
+    finish(3);
+    assert_string_equal(ran, "ACAB");
+}
+
+/* The same with C, which reads and has started, in place of the hold. */
+static void a_reader_that_has_started_does_not_either(void **state)
+{
+    (void)state;
+    begin(1);
+    add(0, "1w");
+    submit_closed(1, "0r1r");
+    submit_closed(2, "0r");
+    assert_ok(try_add(0, "0w"));
+    settle();
+    assert_string_equal(ran, "ACA");
+    close_all(1);
+    finish(3);
+    assert_string_equal(ran, "ACAB");
+}
+
+/* What has begun is not passed for all that: B waits for A at beta, and A for B at alpha. */
+static void a_granted_hold_hides_no_circle(void **state)
+{
+    filch_hold *hold = NULL;
+    (void)state;
+    begin(2);
+    add(0, "1w");
+    add(1, "0r");
+    add(1, "1r");
+    submit_closed(2, "0r1r");
+    assert_ok(filch_data_acquire_tiles(data[0], NULL, FILCH_READ, 0, &hold));
+    refused(0, "0w", 1, "alpha");
+    assert_ok(filch_hold_release(hold));
+    close_all(2);
+    finish(3);
+}
+
+/* Runs while the host waits for alpha: behind B, which has begun there, and C, which has not. F
+ * reads behind the host, and waits for A at gamma. A waits at gamma for E, and E for D at delta. A
+ * is about to read alpha, and to write beta, which C and D read. In front of C at alpha A would
+ * wait for C at beta, and C for A. Behind all at alpha A waits for the host, but not for F. */
+static int run_behind_host(const filch_call *call)
+{
+    (void)call;
+    submit(5);
+    added = try_add(0, "0r1w");
+    attempted = filch_graph_close(graphs[4]);
+    attempted = attempted == FILCH_OK ? filch_graph_close(graphs[1]) : attempted;
+    return 0;
+}
+
+static void who_reads_behind_the_host_is_not_waited_for(void **state)
+{
+    filch_hold *hold = NULL;
+    (void)state;
+    begin(2);
+    add(1, "0w");
+    add(1, "3w");
+    submit_closed(2, "0w1r");
+    submit_closed(3, "1r3w");
+    graphs[4] = fixture_graph(runtime, FILCH_GRAPH_OPEN);
+    submit(4);
+    add(4, "2w");
+    add(4, "3w");
+    add(0, "2w");
+    graphs[5] = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    add(5, "0r2r");
+    assert_string_equal(ran, "BBE");
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = fixture_codelet(runtime, "behind host", run_behind_host, 0);
+    filch_graph *script = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    assert_ok(filch_graph_add(script, &desc, NULL));
+    assert_ok(filch_graph_submit(script, NULL, NULL));
+    attempted = added = FILCH_NOT_READY;
+    assert_ok(filch_data_acquire_tiles(data[0], NULL, FILCH_READWRITE, -1, &hold));
+    assert_ok(attempted);
+    assert_ok(added);
+    settle();
+    assert_int_equal(strlen(ran), 7); /* the host has alpha, not F and the second task of A */
+    assert_null(strchr(ran, 'F'));
+    assert_ok(filch_hold_release(hold));
+    settle();
+    assert_int_equal(strlen(ran), 8);
+    assert_ok(filch_graph_close(graphs[0]));
+    finish(6);
+    assert_string_equal(ran + 7, "AF");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -617,6 +744,11 @@ int main(void)
         TEST(a_reader_that_waits_to_write_is_cancelled),
         TEST(a_host_that_does_not_wait_closes_no_circle),
         TEST(a_task_within_a_trial_cannot_wait_behind_it),
+        TEST(a_granted_hold_does_not_keep_a_job_from_passing),
+        TEST(a_hold_granted_later_does_not_either),
+        TEST(a_reader_that_has_started_does_not_either),
+        TEST(a_granted_hold_hides_no_circle),
+        TEST(who_reads_behind_the_host_is_not_waited_for),
         cmocka_unit_test(jobs_in_all_these_states_are_aborted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,24 +143,50 @@ static bool is_marked(const fl_wait_walk *walk, const fl_queued_access *use)
     return (use->is_hold ? use->walk : job->walk) == walk->number;
 }
 
+/* Moves the uses that have begun to the front of the queue. A use that has begun conflicts with no
+ * use in front of it: the move changes neither who waits for whom nor what is granted. A use placed
+ * behind those that have begun then waits for no other. */
+static void begun_to_front(const filch_data *data)
+{
+    fl_queued_access *front = data->first; /* every use before it has begun */
+    for (fl_queued_access *at = front, *next; at != NULL; at = next) {
+        next = at->next;
+        if (!has_begun(at)) {
+            continue;
+        }
+        if (at == front) {
+            front = next;
+        } else {
+            fl_access_queue_move(at, front);
+        }
+    }
+}
+
+/* Returns the last hold, up to the given place, at which the use would wait for the host; or null.
+ */
+static const fl_queued_access *waiting_hold(const fl_wait_walk *walk, const fl_queued_access *use,
+                                            const fl_queued_access *place)
+{
+    const fl_queued_access *at = use->data->holds != 0 ? place : NULL;
+    while (at != NULL && !(is_waiting_hold(walk, at) && fl_access_queue_conflict(use, at))) {
+        at = at->prev;
+    }
+    return at;
+}
+
 /* Searches the jobs waited for by a use placed behind last: uses in front of the place, from behind
  * first on (null: from the front). As a safe approximation, a waiting hold waits for every earlier
  * use. Returns a use that leads back to the job, or null. */
 static const fl_queued_access *stand_behind(fl_wait_walk *walk, const fl_queued_access *use,
                                             fl_queued_access *first, fl_queued_access *last)
 {
-    bool has_hold = false;
-    for (fl_queued_access *at = use->data->first; use->data->holds != 0; at = at->next) {
-        has_hold = has_hold || (is_waiting_hold(walk, at) && fl_access_queue_conflict(use, at));
-        if (at == last) {
-            break;
-        }
-    }
-    fl_queued_access *at = first != NULL && !has_hold ? first->next : use->data->first;
+    const fl_queued_access *hold = waiting_hold(walk, use, last); /* null once passed */
+    fl_queued_access *at = first != NULL && hold == NULL ? first->next : use->data->first;
     for (; last != NULL; at = at->next) {
         if (at->is_hold) {
             at->walk = is_waiting_hold(walk, at) ? walk->number : 0;
-        } else if (has_hold || fl_access_queue_conflict(use, at)) {
+            hold = at == hold ? NULL : hold;
+        } else if (hold != NULL || fl_access_queue_conflict(use, at)) {
             walk_to(walk, at->job);
             walk_on(walk);
             if (walk->is_found) {
@@ -238,6 +264,7 @@ const fl_queued_access *fl_order_find(const fl_queued_access *asking, bool is_la
     filch_job *job = asking->job;
     fl_wait_walk walk = walk_begin(job->object.core, is_same, job);
     *place = NULL;
+    begun_to_front(asking->data);
     /* Search the job's present waits; no job found waits for the job. */
     for (const fl_queued_access *late = job->late; late != NULL; late = late->late_next) {
         walk_use(&walk, late);

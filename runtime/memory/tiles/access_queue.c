@@ -34,7 +34,7 @@ bool fl_access_queue_enqueue(fl_queued_access *use)
     return fl_access_queue_enqueue_before(use, NULL);
 }
 
-bool fl_access_queue_enqueue_before(fl_queued_access *use, fl_queued_access *next)
+static void link_before(fl_queued_access *use, fl_queued_access *next)
 {
     filch_data *data = use->data;
     fl_queued_access *prev = next != NULL ? next->prev : data->last;
@@ -42,6 +42,20 @@ bool fl_access_queue_enqueue_before(fl_queued_access *use, fl_queued_access *nex
     use->prev = prev;
     *(prev != NULL ? &prev->next : &data->first) = use;
     *(next != NULL ? &next->prev : &data->last) = use;
+}
+
+static void take_out(fl_queued_access *use)
+{
+    filch_data *data = use->data;
+    *(use->prev != NULL ? &use->prev->next : &data->first) = use->next;
+    *(use->next != NULL ? &use->next->prev : &data->last) = use->prev;
+    use->next = use->prev = NULL; /* a neighbour may end before the owner of this entry */
+}
+
+bool fl_access_queue_enqueue_before(fl_queued_access *use, fl_queued_access *next)
+{
+    filch_data *data = use->data;
+    link_before(use, next);
     use->queued = true;
     data->holds += use->is_hold;
     data->upgrades += use->is_upgrade;
@@ -49,20 +63,16 @@ bool fl_access_queue_enqueue_before(fl_queued_access *use, fl_queued_access *nex
     return use->granted;
 }
 
+void fl_access_queue_move(fl_queued_access *use, fl_queued_access *next)
+{
+    take_out(use);
+    link_before(use, next);
+}
+
 void fl_access_queue_unlink(fl_queued_access *use)
 {
     filch_data *data = use->data;
-    if (use->prev != NULL) {
-        use->prev->next = use->next;
-    } else {
-        data->first = use->next;
-    }
-    if (use->next != NULL) {
-        use->next->prev = use->prev;
-    } else {
-        data->last = use->prev;
-    }
-    use->next = use->prev = NULL; /* a neighbour may end before the owner of this entry */
+    take_out(use);
     use->queued = false;
     data->holds -= use->is_hold;
     data->upgrades -= use->is_upgrade;

@@ -365,6 +365,10 @@ bool fl_data_find_unwritten(const struct filch_data *data, fl_tiles tiles, uint3
 bool fl_access_queue_enqueue(fl_queued_access *use);
 /* Inserts an entry before `next` of the queue (null: at the end). Requires core->lock. */
 bool fl_access_queue_enqueue_before(fl_queued_access *use, fl_queued_access *next);
+/* Moves an entry of the queue before `next`, a second entry of the queue (null: to the end). Grants
+ * stay as they are: the entry passes no conflicting entry. Requires core->lock. Writes only the
+ * links: threads without the lock may look at `queued`. */
+void fl_access_queue_move(fl_queued_access *use, fl_queued_access *next);
 /* Tells whether two entries of a handle must wait for each other. Entries of a single job never
  * conflict. */
 bool fl_access_queue_conflict(const fl_queued_access *a, const fl_queued_access *b);
