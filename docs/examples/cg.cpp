@@ -94,8 +94,10 @@ int main(int argc, char **argv)
 {
     problem s(static_cast<std::uint32_t>(argument(argc, argv, 1, 40, 800)));
     filch::runtime runtime("host");
-    const std::uint32_t wanted = std::min({3 * runtime.device_count(), s.rows / s.plane, 100U});
-    const std::uint64_t height = (s.rows + wanted - 1) / wanted; // a plane or more
+    // At most 16 blocks a core, each of a plane and of 4000 rows or more.
+    const std::uint32_t wanted = std::min(
+        {16 * runtime.device_count(), s.rows / s.plane, s.rows / 4000 + 1, 100U});
+    const std::uint64_t height = (s.rows + wanted - 1) / wanted;
     std::vector<filch::data> v, parts;
     for (std::vector<double> *each : {&s.x, &s.r, &s.p, &s.q})
         v.push_back(runtime.data(filch::buffer(*each).tiles(height)));

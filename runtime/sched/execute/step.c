@@ -148,9 +148,9 @@ static inline __attribute__((always_inline)) void prepare(fl_worker *w, fl_item 
         return;
     }
     const filch_codelet *codelet = fl_item_codelet(item);
-    if (FL_LIKELY(fl_trace_of(w) == NULL)) {
+    if (fl_trace_of(w) == NULL) {
         (void)sample(w, item, codelet);
-    } else if (!goes_on(&w->call.stretch, item, codelet)) {
+    } else if (FL_UNLIKELY(!goes_on(&w->call.stretch, item, codelet))) {
         prepare_traced(w, item, codelet);
     }
 }
