@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stretches: while a trace records, short tasks that need not be timed share events. A stretch
  * lasts from the end of the event before it to the begin of the event behind it, so that no clock
- * is read for it, unless it is full or a task of a second codelet follows. Its time includes the dispatches
- * between its tasks. For the worker's thread only. */
+ * is read for it, unless it is full or a task of a second codelet follows. Its time includes the
+ * dispatches between its tasks. For the worker's thread only. */
 #ifndef FL_SCHED_ACCOUNT_STRETCH_H
 #define FL_SCHED_ACCOUNT_STRETCH_H
 

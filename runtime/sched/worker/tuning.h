@@ -37,8 +37,6 @@
       "One item in so many is timed once a regime has its samples.")                               \
     X(uint32_t, FL_SPEED_PERIOD_LONG, 512, "items", "rule of thumb",                               \
       "The same of brief items, and of short items on a GPU, whose timing takes driver calls.")    \
-    X(double, FL_SPEED_BRIEF_NS, 1000.0, "ns", "measured: docs/performance.md",                    \
-      "Longest item that is brief: a sample takes some 170 ns, 6 % of 64 items of 44 ns.")         \
     X(uint32_t, FL_SPEED_REGIME, 3, "samples", "rule of thumb",                                    \
       "Outliers in a row that agree and make a new regime.")                                       \
     X(uint32_t, FL_SPEED_REGIME_OLD, 2, "samples", "rule of thumb",                                \
