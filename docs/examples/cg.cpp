@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 {
     problem s(static_cast<std::uint32_t>(argument(argc, argv, 1, 40, 800)));
     filch::runtime runtime("host");
-    // At most 16 blocks a core, each of a plane and of 4000 rows or more.
+    // At most 16 blocks a core, each of a plane or more and of some 4000 rows or more.
     const std::uint32_t wanted = std::min(
         {16 * runtime.device_count(), s.rows / s.plane, s.rows / 4000 + 1, 100U});
     const std::uint64_t height = (s.rows + wanted - 1) / wanted;

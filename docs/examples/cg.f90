@@ -117,7 +117,7 @@ program cg
   g = argument(1, 40, 400)
   call make(g)
   call runtime%create('host')
-  height = (rows - 1)/min(16*runtime%device_count(), g, rows/4000 + 1) + 1 ! a plane, 4000 rows
+  height = (rows - 1)/min(16*runtime%device_count(), g, rows/4000 + 1) + 1 ! a plane or more
   call a%create_csr(runtime, filch_array(starts), filch_array(columns), filch_array(values), &
                     rows, tile_rows=height)
   call v(1)%create(runtime, filch_array(x), tile_rows=height)

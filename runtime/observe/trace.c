@@ -10,16 +10,6 @@
 #include "base/output.h"
 #include "base/plain_locale.h"
 
-/* Has the system provide the first 4 MiB of a ring: while a job runs, the first write to a page
- * would take as long as tens of short tasks. */
-static void touch(fl_trace_ring *ring)
-{
-    size_t most = ring->bytes < (size_t)4 << 20 ? ring->bytes : (size_t)4 << 20;
-    for (size_t at = sizeof *ring; at < most; at += 4096) {
-        ((volatile char *)ring)[at] = 0;
-    }
-}
-
 fl_trace_ring *fl_trace_ring_new(const fl_memory *memory, uint64_t capacity)
 {
     size_t bytes = sizeof(fl_trace_ring) + (size_t)capacity * sizeof(fl_trace_slot);
@@ -31,7 +21,6 @@ fl_trace_ring *fl_trace_ring_new(const fl_memory *memory, uint64_t capacity)
         ring->added = 0;
         ring->missed = 0;
         fl_name_set_init(&ring->labels, memory, UINT16_MAX);
-        touch(ring);
     }
     return ring;
 }
@@ -47,8 +36,7 @@ void fl_trace_ring_free(const fl_memory *memory, fl_trace_ring *ring)
 void fl_trace_add_tasks(fl_trace_ring *ring, fl_trace_event event, const fl_trace_tasks *tasks)
 {
     event.first = tasks->orders[0];
-    event.tasks = tasks->count > 1 ? FL_TRACE_SEVERAL : 1;
-    event.count = tasks->count > 1 ? (uint16_t)tasks->count : 0;
+    event.tasks = (uint8_t)tasks->count;
     fl_trace_add(ring, event);
     for (uint32_t done = 1; done < tasks->count; done += FL_TRACE_NAMED) {
         struct fl_trace_members *slot = &fl_trace_take(ring)->members;
@@ -148,12 +136,11 @@ static uint32_t row_of(uint32_t lane, uint32_t kind, uint32_t count)
 /* Writes the names of a work item's tasks: a list where it stands for several. */
 static void put_tasks(FILE *file, const fl_trace_walk *walk, const fl_trace_event *event)
 {
-    uint32_t count = fl_trace_task_count(event);
-    if (count == 1) {
+    if (event->tasks == 1) {
         fprintf(file, "\"task\":%llu", (unsigned long long)event->first);
         return;
     }
-    for (uint32_t i = 0; i < count; ++i) {
+    for (uint32_t i = 0; i < event->tasks; ++i) {
         fprintf(file, "%s%u", i != 0 ? "," : "\"tasks\":[", (unsigned)fl_trace_walk_task(walk, i));
     }
     fputc(']', file);

@@ -527,13 +527,6 @@ static void doubt(fl_speed *speed, double work, double ns, uint64_t now)
     }
 }
 
-/* Tells whether items are so brief that the clocks of a sample cost a share of 64 items. */
-static bool is_brief(const fl_speed *speed)
-{
-    return speed->count >= FL_SPEED_SAMPLES && speed->outliers == 0 &&
-           expected(speed, speed->large.work) <= FL_SPEED_BRIEF_NS;
-}
-
 static void raise(_Atomic uint64_t *most, double value)
 {
     if (value > fl_bits_double(fl_load_relaxed(most)))
@@ -576,8 +569,6 @@ double fl_speed_add(fl_speed *speed, double work, double ns, uint64_t at)
     publish(speed, at);
     if (fl_speed_get(speed) < before / FL_SPEED_AGREE)
         speed->probe_after = 0; /* faster again: the slow estimate was wrong */
-    if (is_brief(speed))
-        fl_speed_put_off(speed);
     return ns;
 }
 

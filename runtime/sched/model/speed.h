@@ -18,9 +18,6 @@
 #define FL_SPEED_PENDING 5
 /* Weight of a prior, in samples. */
 #define FL_SPEED_PRIOR 3
-/* Longest item that is brief, ns. Timing an item takes some 170 ns: 6 % of the time of 64 items of
- * 44 ns (docs/performance.md). */
-#define FL_SPEED_BRIEF_NS 1000.0
 
 typedef struct fl_sample {
     double work;
@@ -95,8 +92,7 @@ void fl_speed_init(fl_speed *speed);
 /* Sets the prior. Call before the first sample, while no other thread reads. */
 void fl_speed_set_prior(fl_speed *speed, const fl_prior *prior);
 /* Owner: tells whether the next item is to be timed. Times the first 16 items of a regime, then one
- * in 64, or one in 512 while the largest takes at most FL_SPEED_BRIEF_NS. Times every item while a
- * change is suspected. */
+ * in 64. Times every item while a change is suspected. */
 static inline bool fl_speed_wants_sample(fl_speed *speed)
 {
     if (speed->count < FL_SPEED_SAMPLES || speed->outliers > 0) {
