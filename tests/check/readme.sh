@@ -71,6 +71,6 @@ for page in README.md docs/*.md docs/rooms/*.md bindings/README.md $(find runtim
     while read -r target; do
         count=$((count + 1))
         [ -e "$(dirname "$page")/$target" ] || { echo "$page: no such file: $target"; exit 1; }
-    done < <(grep -oE '\]\([^)#:]+(#[^)]*)?\)' "$page" | sed -E 's/^\]\(//; s/[#)].*$//')
+    done < <(sed '/^ *```/,/^ *```/d' "$page" | grep -oE '\]\([^)#:]+(#[^)]*)?\)' | sed -E 's/^\]\(//; s/[#)].*$//')
 done
 echo "readme: the programs are the tested ones; $count links lead somewhere"
