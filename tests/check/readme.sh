@@ -55,8 +55,13 @@ diff <(sed '1,/^$/d' docs/examples/heat.c) \
         docs/tutorial-cpu.md) ||
     { echo "docs/tutorial-cpu.md and docs/examples/heat.c differ"; exit 1; }
 
+# The page shows all that the program marks, as one block.
+marked=$(sed -n '/The page begins here/,/The page ends here/p' docs/examples/heat.cpp | sed '1d;$d')
+[[ -n "$marked" && "$(<docs/cpp.md)" == *'```cpp'$'\n'"$marked"$'\n```'* ]] ||
+    { echo "docs/cpp.md does not show all that docs/examples/heat.cpp marks"; exit 1; }
+
 # The pages say how long the solvers are.
-for each in cg.cpp:120 cg.f90:150 cg.py:150; do
+for each in cg.cpp:120 heat.cpp:100 cg.f90:150 cg.py:150; do
     lines=$(wc -l <"docs/examples/${each%:*}")
     [ "$lines" -le "${each#*:}" ] || { echo "docs/examples/${each%:*} has $lines lines"; exit 1; }
 done
@@ -66,6 +71,6 @@ for page in README.md docs/*.md docs/rooms/*.md bindings/README.md $(find runtim
     while read -r target; do
         count=$((count + 1))
         [ -e "$(dirname "$page")/$target" ] || { echo "$page: no such file: $target"; exit 1; }
-    done < <(grep -oE '\]\([^)#:]+(#[^)]*)?\)' "$page" | sed -E 's/^\]\(//; s/[#)].*$//')
+    done < <(sed '/^ *```/,/^ *```/d' "$page" | grep -oE '\]\([^)#:]+(#[^)]*)?\)' | sed -E 's/^\]\(//; s/[#)].*$//')
 done
 echo "readme: the programs are the tested ones; $count links lead somewhere"
