@@ -18,14 +18,11 @@ filch_test(subproject embed 120 ${embed}/subproject.sh ${PROJECT_BINARY_DIR}/sub
 if(TARGET filch-bench AND TARGET filch_blas)
     filch_test(packages embed 120 ${embed}/packages.sh ${PROJECT_BINARY_DIR}
                ${PROJECT_BINARY_DIR}/packages)
-    if(FILCH_TESTS_LONG)
-        # Makes a root from the distribution's mirror.
-        filch_test(clean-root embed 600 ${embed}/clean_root.sh
-                   ${PROJECT_BINARY_DIR}/packages/packages ${PROJECT_BINARY_DIR}/clean-root)
-        set_tests_properties(embed.packages.${build} PROPERTIES FIXTURES_SETUP packages.${build})
-        set_tests_properties(embed.clean-root.${build} PROPERTIES
-                             FIXTURES_REQUIRED packages.${build})
-    endif()
+    # Makes a root from the distribution's mirror.
+    filch_test(clean-root embed 300 ${embed}/clean_root.sh
+               ${PROJECT_BINARY_DIR}/packages/packages ${PROJECT_BINARY_DIR}/clean-root)
+    set_tests_properties(embed.packages.${build} PROPERTIES FIXTURES_SETUP packages.${build})
+    set_tests_properties(embed.clean-root.${build} PROPERTIES FIXTURES_REQUIRED packages.${build})
 endif()
 
 add_executable(embed_plain ${embed}/plain.c)
