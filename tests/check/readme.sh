@@ -51,6 +51,7 @@ blocks docs/beside-openmp-and-mpi.md c c
 blocks docs/sparse-cholesky.md c c
 blocks docs/tutorial-gpu.md c c
 blocks docs/cublas.md c c
+blocks docs/cusparse.md c c
 blocks docs/reading-the-report.md c c
 
 # The C blocks of a tutorial, one after the other, are a program.
