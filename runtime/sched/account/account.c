@@ -116,9 +116,11 @@ static void count_timed(fl_worker *w, const fl_item *item)
     fl_count(&account->timed, is_counted);
     if (item->code == 0) {
         const filch_codelet *codelet = fl_item_codelet(item);
+        uint64_t weighted = ns * item->stands;
         fl_count(&account->timed_ns, ns);
+        fl_count(&account->weighted_ns, weighted);
         if (codelet->work != NULL && is_counted) {
-            fl_count(&account->timed_rated_ns, ns);
+            fl_count(&account->weighted_rated_ns, weighted);
         }
     } else {
         fl_count(&account->spoiled_ns, ns);

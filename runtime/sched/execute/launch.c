@@ -329,6 +329,9 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
     }
     describe(w, item, call);
     bool is_sample = is_piece || wants_sample(w, item, codelet);
+    if (item->task != NULL && !is_piece && !w->device->backend->is_virtual) {
+        item->stands = is_sample ? fl_codelet_speed(codelet, w->index)->stands : 0;
+    }
     is_sample = is_beside_sample(w, flight, is_sample) || is_sample;
     bool is_timed = is_sample || fl_trace_of(w) != NULL;
     /* A simulated device times every item, with a trace or without. */

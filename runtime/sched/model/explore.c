@@ -23,8 +23,12 @@ double fl_explore_mean(fl_worker *w, const fl_item *item, double mean, double ns
         trial->after = 0; /* the slow estimate was wrong */
         mean = ns;
     } else {
-        /* Weight 1/4: a horizon of a few work items, for sizing chunks and thefts. */
-        mean = mean == 0 ? ns : mean + (ns - mean) / 4;
+        /* Weight 1/4: a horizon of a few samples, for sizing chunks and thefts. A sample that
+         * stands for more items than others weighs as much as so many samples in a row. */
+        double rest = item->stands > FL_SPEED_PERIOD
+                          ? pow(0.75, (double)item->stands / FL_SPEED_PERIOD)
+                          : 0.75;
+        mean = mean == 0 ? ns : ns + (mean - ns) * rest;
     }
     trial->is_on = false;
     if (trial->count < FL_TRUSTED) {

@@ -25,19 +25,28 @@
  * recent windows, or of this window. */
 #define PROVEN_ERRORS (4.0 * 1.2533 * 1.4826)
 
+static void set_period(fl_speed *speed, uint32_t period)
+{
+    speed->period = period;
+    speed->countdown = period - 1;
+}
+
 void fl_speed_init(fl_speed *speed)
 {
     memset(speed, 0, sizeof *speed);
-    speed->countdown = FL_SPEED_PERIOD - 1;
+    set_period(speed, FL_SPEED_PERIOD);
 }
 
 void fl_speed_put_off(fl_speed *speed)
 {
-    speed->countdown = FL_SPEED_PERIOD_LONG - 1;
+    uint32_t passed = speed->period - 1 - speed->countdown;
+    set_period(speed, FL_SPEED_PERIOD_LONG);
+    speed->period += passed; /* still without a sample that stands for them */
 }
 
 void fl_speed_ask(fl_speed *speed)
 {
+    speed->period -= speed->countdown;
     speed->countdown = 0;
 }
 
@@ -527,6 +536,19 @@ static void doubt(fl_speed *speed, double work, double ns, uint64_t now)
     }
 }
 
+/* Delays the sample after the present one where the clocks of a sample would cost a share of 64
+ * items. An item that passed or a sample asked for since the present one leaves the period as it
+ * is. */
+static void space_out(fl_speed *speed)
+{
+    double most = fl_bits_double(fl_load_relaxed(&speed->most_work)); /* relaxed: own value */
+    double items = FL_SPEED_BETWEEN_NS / expected(speed, most);
+    if (items > FL_SPEED_PERIOD && speed->count >= FL_SPEED_SAMPLES && speed->outliers == 0 &&
+        speed->period == FL_SPEED_PERIOD && speed->countdown == FL_SPEED_PERIOD - 1) {
+        set_period(speed, items < FL_SPEED_PERIOD_LONG ? (uint32_t)items : FL_SPEED_PERIOD_LONG);
+    }
+}
+
 static void raise(_Atomic uint64_t *most, double value)
 {
     if (value > fl_bits_double(fl_load_relaxed(most)))
@@ -569,6 +591,7 @@ double fl_speed_add(fl_speed *speed, double work, double ns, uint64_t at)
     publish(speed, at);
     if (fl_speed_get(speed) < before / FL_SPEED_AGREE)
         speed->probe_after = 0; /* faster again: the slow estimate was wrong */
+    space_out(speed);
     return ns;
 }
 
