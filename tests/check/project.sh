@@ -36,6 +36,7 @@ grep -qF "version = \"$version\"" bindings/python/pyproject.toml || bad "pyproje
 grep -qE "^## ${version//./\\.}(,|\$| )" docs/changelog.md || bad "docs/changelog.md: nothing about $version"
 
 grep -q '\*\*Reporting\.\*\*' docs/security.md || bad "docs/security.md: how to report is missing"
+grep -qF docs/security.md .github/SECURITY.md || bad ".github/SECURITY.md: does not lead to docs/security.md"
 commands=$(sed -nE 's/^ *- run: *(.*)$/\1/p' .github/workflows/tests.yml)
 [ -n "$commands" ] || bad "tests.yml: no commands"
 while read -r command; do
