@@ -30,6 +30,7 @@ clients openmpi-bin       mpirun
 clients libopenmpi-dev    module:ompi-c
 clients libsuitesparse-dev file:libcholmod.so
 clients chromium          chromium
+clients debootstrap       debootstrap
 lint   clang-14           clang-14
 lint   libclang-rt-14-dev fuzzer:clang-14
 lint   clang-format-14    clang-format-14

@@ -17,6 +17,10 @@ filch_test(state check 60 ${check}/state.sh $<TARGET_FILE:filch_static>)
 filch_test(calls check 60 ${check}/calls.sh $<TARGET_FILE:filch_static>)
 filch_test(exports check 60 ${check}/exports.sh ${PROJECT_SOURCE_DIR}/include/filch
            $<TARGET_FILE:filch> $<TARGET_FILE:filch_system>)
+filch_test(versions check 60 ${check}/versions.sh ${PROJECT_SOURCE_DIR}/runtime/filch.map
+           ${PROJECT_SOURCE_DIR}/include/filch ${PROJECT_VERSION} $<TARGET_FILE:example_heat>
+           $<TARGET_FILE:filch> $<TARGET_FILE:filch_system>)
+filch_test(project check 60 ${check}/project.sh)
 set(manuals filch.7 filch-run.1)
 if(TARGET filch-bench AND TARGET filch-man)
     list(APPEND manuals filch-bench.1)

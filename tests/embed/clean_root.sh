@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # clean_root.sh PACKAGES SCRATCH: installs the Debian packages into an empty root of this machine's
-# release, and there builds the programs of the documentation through CMake and pkg-config, and
-# runs them and the tools. Skipped where such a root cannot be made.
+# release. There it builds README.md's programs, a C++ and a Fortran program by CMake and by pkg-config, and runs
+# them, the Python package and the tools. Skipped where such a root cannot be made, or nothing can be fetched.
 set -euo pipefail
+. tests/embed/readme.sh
 packages=${1:?}
 scratch=${2:?}
 case $scratch in
@@ -53,31 +54,50 @@ in_root()
         return 1
     }
 }
-# How packages are fetched here; none of the hooks.
+# How packages are fetched here; none of the hooks. The root needs no disk.
 apt-config dump | grep '^Acquire::' >"$root/etc/apt/apt.conf.d/90fetch" || true
-in_root apt-get update || skip "no package lists"
-in_root apt-get install -y --no-install-recommends gcc gfortran libc6-dev cmake make pkg-config \
-    libopenblas-dev liblapacke-dev || skip "no compiler can be had"
-
+echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
 mkdir "$root/packages"
 cp "$packages"/*.deb "$root/packages"
-in_root sh -c 'apt-get install -y --no-install-recommends /packages/*.deb'
+compilers="gcc g++ gfortran libc6-dev cmake make pkg-config libopenblas-dev liblapacke-dev"
+install="apt-get install -y --no-install-recommends $compilers /packages/*.deb"
+in_root apt-get update || skip "no package lists"
+# shellcheck disable=SC2086 # words
+in_root apt-get install -y --no-install-recommends --download-only $compilers ||
+    skip "no compilers can be fetched"
+# Unmet dependencies of the packages are a failure; what cannot be fetched is not.
+in_root sh -c "$install --simulate"
+in_root sh -c "$install --download-only" || skip "packages cannot be fetched"
+in_root sh -c "$install"
+echo "   after $SECONDS s"
 
-echo "== CMake and pkg-config"
+echo "== README.md's programs"
+mkdir "$root/readme"
+readme_program cholesky 1 "$root/readme/cholesky"
+readme_program smooth 2 "$root/readme/smooth"
+for name in cholesky smooth; do
+    in_root cmake -S /readme/$name -B /readme/$name/build
+    in_root cmake --build /readme/$name/build
+    in_root /readme/$name/build/solver
+    in_root sh /readme/$name/build.sh -o by-pkg-config
+    in_root /readme/$name/by-pkg-config
+done
+
+echo "== CMake and pkg-config in C, C++ and Fortran"
 cp -r tests/embed/consumer "$root/consumer"
 in_root cmake -S /consumer -B /consumer/build
 in_root cmake --build /consumer/build
-in_root /consumer/build/consumer
-in_root /consumer/build/consumer_fortran
+for name in consumer consumer_cpp consumer_fortran; do
+    in_root /consumer/build/$name
+done
 in_root sh -c 'cc -std=c11 /consumer/consumer.c -o /consumer/other $(pkg-config --cflags --libs filch)'
 in_root /consumer/other
-
-echo "== the documentation's programs"
-in_root sh -c 'cd /usr/share/doc/libfilch-dev/examples && for name in cholesky smooth; do
-    cc -std=c11 -O2 $name.c -o /consumer/$name $(pkg-config --cflags --libs filch openblas lapacke) -lm
-    /consumer/$name
+in_root sh -c 'cd /usr/share/doc/libfilch-dev/examples && for name in tour cholesky; do
+    c++ -std=c++17 -O2 $name.cpp -o /consumer/$name $(pkg-config --cflags --libs filch)
+    /consumer/$name || exit 1
 done'
 
+echo "== Python"
 in_root sh -c 'cd /usr/share/doc/libfilch-dev/examples && python3 tour.py && python3 cholesky.py'
 
 echo "== tools"
@@ -91,3 +111,4 @@ if find "$root/usr" -name '*filch*' | grep .; then
     echo "is left behind"
     exit 1
 fi
+echo "clean root: $suite, $SECONDS s"

@@ -18,14 +18,11 @@ filch_test(subproject embed 120 ${embed}/subproject.sh ${PROJECT_BINARY_DIR}/sub
 if(TARGET filch-bench AND TARGET filch_blas)
     filch_test(packages embed 120 ${embed}/packages.sh ${PROJECT_BINARY_DIR}
                ${PROJECT_BINARY_DIR}/packages)
-    if(FILCH_TESTS_LONG)
-        # Makes a root from the distribution's mirror.
-        filch_test(clean-root embed 600 ${embed}/clean_root.sh
-                   ${PROJECT_BINARY_DIR}/packages/packages ${PROJECT_BINARY_DIR}/clean-root)
-        set_tests_properties(embed.packages.${build} PROPERTIES FIXTURES_SETUP packages.${build})
-        set_tests_properties(embed.clean-root.${build} PROPERTIES
-                             FIXTURES_REQUIRED packages.${build})
-    endif()
+    # Makes a root from the distribution's mirror.
+    filch_test(clean-root embed 300 ${embed}/clean_root.sh
+               ${PROJECT_BINARY_DIR}/packages/packages ${PROJECT_BINARY_DIR}/clean-root)
+    set_tests_properties(embed.packages.${build} PROPERTIES FIXTURES_SETUP packages.${build})
+    set_tests_properties(embed.clean-root.${build} PROPERTIES FIXTURES_REQUIRED packages.${build})
 endif()
 
 add_executable(embed_plain ${embed}/plain.c)
@@ -107,15 +104,22 @@ if(CMAKE_CXX_COMPILER AND TARGET test_unit_kernels_emulated)
     endif()
 endif()
 if(TARGET fakecublas)
-    # On cores, and with the fake cuBLAS, whose header the toolkit would bring.
-    add_executable(example_cublas ${PROJECT_SOURCE_DIR}/docs/examples/cublas.c)
-    target_link_libraries(example_cublas PRIVATE filch filch_flags fakecublas fakecuda m)
-    target_include_directories(example_cublas PRIVATE ${embed}/cublas)
-    filch_test(example-cublas embed 60 example_cublas)
-    set_property(TEST embed.example-cublas.${build} APPEND PROPERTY ENVIRONMENT FILCH_DEVICES=host:2)
-    filch_test(example-cublas-fake embed 60 example_cublas)
-    set_property(TEST embed.example-cublas-fake.${build} APPEND PROPERTY ENVIRONMENT
-                 "LD_LIBRARY_PATH=${fakecuda_out}" "FILCH_DEVICES=cuda" "OPENBLAS_NUM_THREADS=1")
+    # On cores, and with the fake cuBLAS and cuSPARSE, whose headers the toolkit would bring.
+    foreach(library IN ITEMS cublas cusparse)
+        add_executable(example_${library} ${PROJECT_SOURCE_DIR}/docs/examples/${library}.c)
+        target_link_libraries(example_${library} PRIVATE filch filch_flags fake${library} fakecuda m)
+        target_include_directories(example_${library} PRIVATE ${embed}/cublas)
+        filch_test(example-${library} embed 60 example_${library})
+        set_property(TEST embed.example-${library}.${build} APPEND PROPERTY ENVIRONMENT FILCH_DEVICES=host:2)
+        filch_test(example-${library}-fake embed 60 example_${library})
+        set_property(TEST embed.example-${library}-fake.${build} APPEND PROPERTY ENVIRONMENT
+                     "LD_LIBRARY_PATH=${fakecuda_out}" "FILCH_DEVICES=cuda" "OPENBLAS_NUM_THREADS=1")
+    endforeach()
+    # Blocks and vectors move between two GPUs, and cores take part.
+    filch_test(example-cusparse-two embed 60 example_cusparse)
+    set_property(TEST embed.example-cusparse-two.${build} APPEND PROPERTY ENVIRONMENT
+                 "LD_LIBRARY_PATH=${fakecuda_out}" "FILCH_DEVICES=cuda,host:1"
+                 "FAKECUDA_CONFIG={\"devices\": [{\"count\": 2}]}")
 endif()
 pkg_check_modules(example_blas IMPORTED_TARGET openblas lapacke)
 if(example_blas_FOUND)
@@ -133,4 +137,5 @@ if(example_mpi_FOUND)
 else()
     filch_test(example-halo-mpi embed 60 sh -c "echo 'Open MPI is not installed: skipped'; exit 77")
 endif()
+include(embed/pages.cmake)
 filch_test(readme check 60 ${CMAKE_CURRENT_SOURCE_DIR}/check/readme.sh)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # install.sh BUILD SCRATCH LIBDIR: installs the build into an empty prefix, looks at what is there,
-# and builds and runs a program against it through find_package and through pkg-config.
+# and builds and runs README.md's programs and others against it through find_package and through pkg-config.
 set -euo pipefail
+. tests/embed/readme.sh
 build=$1
 scratch=$2
 libdir=$3
@@ -47,6 +48,17 @@ cmake --build "$scratch/cmake"
 echo "== pkg-config"
 PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig
 export PKG_CONFIG_PATH
+number=0
+for name in cholesky smooth; do
+    number=$((number + 1))
+    pkg-config --exists openblas lapacke || continue
+    readme_program $name $number "$scratch/readme-$name"
+    cmake -S "$scratch/readme-$name" -B "$scratch/readme-$name/build" -DCMAKE_PREFIX_PATH="$prefix" >"$scratch/cmake.log"
+    cmake --build "$scratch/readme-$name/build"
+    "$scratch/readme-$name/build/solver"
+    sh "$scratch/readme-$name/build.sh" -o by-pkg-config
+    LD_LIBRARY_PATH=$prefix/$libdir "$scratch/readme-$name/by-pkg-config"
+done
 # The build was configured for another prefix: the file finds the real one from where it lies.
 flags=$(pkg-config --cflags --libs filch)
 # shellcheck disable=SC2086 # words

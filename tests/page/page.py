@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""page.py PROGRAM CHROMIUM DRIVER NVML: reports of PROGRAM in a browser. What the page shows is compared with its
-data; nothing may appear on the console, and nothing be loaded; in both colour schemes."""
+"""page.py PROGRAM CHROMIUM DRIVER NVML BENCH: reports of PROGRAM and of filch-bench, or of PROGRAM alone where BENCH is
+empty, in a browser. What the page shows is compared with its data; nothing may appear on the console, and nothing be loaded; in both colour schemes."""
 import json
 import os
 import re
@@ -9,17 +9,14 @@ import sys
 import tempfile
 
 from browser import Browser
+from many import check_many
+from page_data import check, data_of
 
 MACHINE = """{"link": {"bandwidth": 2e9, "latency_us": 1}, "devices": [
     {"name": "fast", "speed": 1e6, "score": 1, "overhead_us": 1, "memory": 1048576},
     {"name": "slow", "speed": 2e5, "score": 1, "overhead_us": 1, "memory": 1048576}]}"""
 UNITS = {"ns": 1, "\u00b5s": 1e3, "ms": 1e6, "s": 1e9}
 SIZES = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
-
-
-def check(truth, what):
-    if not truth:
-        raise AssertionError(what)
 
 
 def near(shown, value, what, digits=3.3):
@@ -37,12 +34,6 @@ def quantity(text, units):
 
 def percent(text):
     return float(text.split()[0]) / 100
-
-
-def data_of(path):
-    text = open(path, encoding="utf-8").read()
-    found = re.search(r'<script type="application/json" id="data">\n(.*?)</script>', text, re.S)
-    return json.loads(found.group(1))
 
 
 def cells(browser, table):
@@ -317,8 +308,32 @@ def check_page(browser, path, title):
     return data
 
 
+def check_bench(browser, data):
+    """The page of a run of filch-bench is the same page, with the run's result on top."""
+    result = data["bench"]
+    check(not browser.value("document.getElementById('bench-section').hidden"), "the section of the bench")
+    check(browser.value("document.title") == f"filch: {result['workload']}", "title")
+    shown = browser.value("[...document.querySelectorAll('#bench-figures .figure')].map(of => of.textContent)")
+    number, unit = re.match(r"([\d.]+) (\S+)time, median", shown[0]).groups()
+    near(float(number) * UNITS[unit] / 1e9, result["median_s"], "median")
+    check("yeschecked" in shown, f"the result was checked: {shown}")
+    bars = browser.value("[...document.querySelectorAll('#bench-repeats .bar')].map(of => of.lastChild.textContent)")
+    check(len(bars) == len(result["seconds"]), "a bar a repeat")
+    for text, seconds in zip(bars, result["seconds"]):
+        near(quantity(text, UNITS) / 1e9, seconds, "a repeat")
+    rows, heads = cells(browser, "bench-devices"), titles(browser, "bench-devices")
+    check([row[0] for row in rows] == [of["name"] for of in result["devices"]], "devices of the bench")
+    for row, of in zip(rows, result["devices"]):
+        check(count(row[heads.index("tiles")]) == of["tiles"], f"tiles of {of['name']}")
+
+
+def report_of(command, path, settings):
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, **settings})
+    return path
+
+
 def main():
-    program, chromium, driver, nvml = sys.argv[1:]
+    program, chromium, driver, nvml, bench = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="filch-page-") as folder:
         machine = os.path.join(folder, "machine.json")
         with open(machine, "w", encoding="utf-8") as file:
@@ -334,9 +349,9 @@ def main():
         try:
             for title, devices, tasks, settings in runs:
                 path = os.path.join(folder, "report.html")
-                subprocess.run([program, devices, str(tasks)], check=True,
-                               env={**os.environ, **settings, "FILCH_REPORT": path})
+                report_of([program, devices, str(tasks)], path, {**settings, "FILCH_REPORT": path})
                 data = check_page(browser, path, title)
+                check(browser.value("document.getElementById('bench-section').hidden"), "no section of the bench")
                 check([job["label"] for job in data["jobs"][:2]] == ["first", "second"], "labels of jobs")
                 check((data["events_overwritten"] > 0) == (title == "too many events"), "missing events")
                 check(bool(data.get("power")) == (title == "GPUs"), "power of GPUs")
@@ -347,6 +362,15 @@ def main():
                                 for task in [row[5]] + (row[9] if row[7] > 1 else [])]
                     check(sorted(tasks_of) == list(range(tasks)), "every task is there, once")
                     check(len(data["tiles"]) < tasks, "short tasks share rows")
+            if bench:
+                report_of([bench, "run", "cholesky", "--n", "300", "--tile", "50", "--devices", "host:2@any",
+                           "--repeat", "3", "--check", "--report", path], path, {})
+                check_bench(browser, check_page(browser, path, "bench"))
+            paths = [os.path.join(folder, f"{tasks}.html") for tasks in (5_000, 50_000)]
+            for path, tasks in zip(paths, (5_000, 50_000)):  # two jobs each
+                report_of([program, f"sim:{machine}", str(tasks)], path,
+                          {"FILCH_REPORT": path, "FILCH_TRACE_EVENTS": "400000"})
+            check_many(browser, *paths)
         finally:
             browser.close()
 

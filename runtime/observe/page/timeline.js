@@ -204,14 +204,25 @@ function drawAxis() {
     pen.textAlign = "left";
 }
 
+// Tells a stroke that repeats: it is within one pixel, and the stroke before of the same key was in it.
+function makeRepeats() {
+    const last = new Map();
+    return (left, right, key) => {
+        const x = Math.floor(left), repeats = right - left < 1 && last.get(key) === x;
+        last.set(key, x);
+        return repeats;
+    };
+}
+
 function drawJobs() {
+    const repeats = makeRepeats();
     pen.fillStyle = view.colours["--quiet"];
     pen.textAlign = "right";
     pen.fillText("jobs", LABELS - 10, AXIS + JOBS / 2);
     pen.textAlign = "left";
     for (const job of data.jobs) {
         const left = Math.max(LABELS, xOf(job.start)), right = Math.min(view.width, xOf(job.start + job.ns));
-        if (right <= LABELS || left >= view.width)
+        if (right <= LABELS || left >= view.width || repeats(left, right, isSelected(job.job)))
             continue;
         pen.globalAlpha = isSelected(job.job) ? 1 : 0.35;
         pen.strokeStyle = view.colours["--accent"];
@@ -229,19 +240,21 @@ function drawPath() {
         const of = view.rows[row[TILE.device]];
         return {left: xOf(row[TILE.start]), right: xOf(endOf(row)), y: of.y, height: of.height};
     };
+    const repeats = makeRepeats();
     pen.strokeStyle = view.colours["--path"];
     pen.lineWidth = 1.5;
     pen.beginPath();
     let before = null;
     for (const step of view.path.steps) {
         const at = place(step.row);
-        if (before !== null && at.left < view.width && at.left >= LABELS && before.right >= LABELS) {
+        if (before !== null && at.left < view.width && at.left >= LABELS && before.right >= LABELS &&
+            !repeats(before.right, at.left, `${before.y} ${at.y}`)) {
             pen.moveTo(before.right, before.y + before.height / 2);
             pen.lineTo(at.left, at.y + at.height / 2);
         }
-        if (at.right > LABELS && at.left < view.width) {
+        if (at.right > LABELS && at.left < view.width && !repeats(at.left, at.right, at.y)) {
             pen.moveTo(Math.max(at.left, LABELS), at.y + at.height / 2);
-            pen.lineTo(at.right, at.y + at.height / 2);
+            pen.lineTo(Math.max(at.right, Math.floor(at.left) + 1), at.y + at.height / 2);
         }
         before = at;
     }
