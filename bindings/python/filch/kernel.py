@@ -64,9 +64,9 @@ def cuda_desc(options):
     return desc
 
 
-def kernel_desc(name, host, args, cuda, work):
+def kernel_desc(name, host, args, cuda, work, members):
     """filch_codelet_desc, and what must live as long as the codelet."""
-    desc = c.filch_codelet_desc(name=name.encode(), arg_size=_size_of(args))
+    desc = c.filch_codelet_desc(name=name.encode(), arg_size=_size_of(args), **members)
     if host is not None:
         desc.host = c.filch_host_fn(address_of(host))
     if work is not None:

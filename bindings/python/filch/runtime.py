@@ -16,6 +16,7 @@ from .error import Error, refused
 from .graph import Graph
 from .kernel import Kernel, builtin_dtypes, cuda_desc, kernel_desc
 from .library import lib
+from .local import Local, openers_of
 from .owner import pointer_to
 
 SLICE = 0.05        # seconds of a wait between looks at signals, and at the runtime's end
@@ -310,7 +311,8 @@ class Runtime:
         """
         return Batch(self, n, function, arguments, grain, name, work, args)
 
-    def kernel(self, name, host=None, *, args=0, cuda=None, work=None, dtypes=None):
+    def kernel(self, name, host=None, *, args=0, cuda=None, work=None, dtypes=None, pends=False,
+               open=None, close=None, user=None):
         """Makes a Kernel of a compiled function.
 
         host is a function int(const filch_call *) of C's: its address, a function of ctypes, a
@@ -318,11 +320,37 @@ class Runtime:
         args is the type of its arguments by value: a structure or type of ctypes, a dtype, or a
         number of bytes. cuda: a dict with members of filch_cuda_desc: source, entry, grid, block
         and so on. work: a compiled function double(const filch_call *). dtypes: of the accesses.
+        pends: tasks may end later (FILCH_CODELET_MAY_PEND).
+
+        open and close make and release the state of a device, filch_call.state. They are compiled
+        functions as filch_codelet_desc has them; or Python functions, where open(device) gets the
+        device's index and returns an object of ctypes, an array or an address, and close(state)
+        gets it back as the runtime ends. user is filch_call.user: an object of ctypes, an array or
+        an address.
         """
-        desc, kept = kernel_desc(name, host, args, cuda_desc(cuda), work)
-        self._kept.append(kept)
-        handle = pointer_to(self, lib.filch_codelet_create, ctypes.byref(desc))
+        openers, members, kept = openers_of(open, close, user)
+        if pends:
+            members["flags"] = c.FILCH_CODELET_MAY_PEND
+        desc, own = kernel_desc(name, host, args, cuda_desc(cuda), work, members)
+        self.keep((own, kept))
+        if openers is not None:
+            handle = openers.create(self, desc)
+        else:
+            handle = pointer_to(self, lib.filch_codelet_create, ctypes.byref(desc))
         return Kernel(self, handle, name, args, desc.arg_size, dtypes)
+
+    def local(self, open, close=None):
+        """Makes a Local: a value for each device that runs Python functions, such as a workspace.
+
+        open(device) gets the index of a device and returns its value, at once for every device.
+        close(value) is called as the runtime ends, behind the last function. Both must not call
+        filch.
+        """
+        return Local(self, open, close, call.host)
+
+    def keep(self, what):
+        """Lets something live as long as the runtime."""
+        self._kept.append(what)
 
     def builtin(self, name):
         """Makes a Kernel of one of filch's own, for GPUs and cores, e.g. "gemm_f64"."""
@@ -331,25 +359,34 @@ class Runtime:
         return Kernel(self, handle, name, found.arg_size, found.arg_size,
                       builtin_dtypes(name, found.view_count))
 
-    def codelet(self, name, has_work):
+    def codelet(self, name, has_work, pends=False):
         """The codelet of Python functions of a name: speeds are measured for each name."""
-        handle = self._codelets.get((name, has_work))
+        handle = self._codelets.get((name, has_work, pends))
         if handle is None:
             desc = c.filch_codelet_desc(name=name.encode(), host=call.host,
-                                        arg_size=ctypes.sizeof(call.Arguments))
+                                        arg_size=ctypes.sizeof(call.Arguments),
+                                        flags=pends and c.FILCH_CODELET_MAY_PEND)
             if has_work:
                 desc.work = call.work
             handle = pointer_to(self, lib.filch_codelet_create, ctypes.byref(desc))
-            self._codelets[name, has_work] = handle
+            self._codelets[name, has_work, pends] = handle
         return handle
 
     def trace_start(self):
         """Starts recording a trace."""
         self.check(lib.filch_trace_start, self.handle)
 
+    def trace_stop(self):
+        """Stops recording; what was recorded stays, and a later start appends."""
+        self.check(lib.filch_trace_stop, self.handle)
+
     def trace_write(self, path):
         """Writes what was recorded, as JSON for Perfetto."""
         self.check(lib.filch_trace_write, self.handle, os.fsencode(path))
+
+    def report_write(self, path):
+        """Writes a report of what was recorded, one HTML file for a browser."""
+        self.check(lib.filch_report_write, self.handle, os.fsencode(path))
 
 
 @atexit.register
