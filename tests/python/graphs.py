@@ -121,7 +121,8 @@ class Partitions(check.Case):
             graph.unpartition(data, rows)
             graph.add(lambda x: np.multiply(x, 2, out=x), filch.readwrite(data[0, 0]))
             graph.run()
-            expected = np.repeat(np.repeat([[0, 1], [2, 3]], 4, 0), 3, 1) + 10.0 * np.arange(8)[:, None]
+            expected = np.repeat(np.repeat([[0, 1], [2, 3]], 4, 0), 3, 1)
+            expected = expected + 10.0 * np.arange(8)[:, None]
             expected[:4, :3] *= 2
             np.testing.assert_array_equal(x, expected)
 
@@ -182,8 +183,7 @@ class Locals(check.Case):
         for k in range(40):
             graph.add(use, workspace, filch.write(data[k]))
         graph.run()
-        self.runtime.batch(10, lambda lo, hi, state: seen.append((state[0], filch.context().device)),
-                           workspace).run()
+        self.runtime.batch(10, lambda lo, hi, state: use(state, [0]), workspace).run()
         self.assertTrue(all(state == device for state, device in seen))
         self.assertEqual(closed, [])
         self.runtime.close()

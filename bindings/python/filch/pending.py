@@ -24,7 +24,7 @@ class Pending:
     def __init__(self, handle, record, call):
         self._handle, self._record, self._call = handle, record, call
         self._copies, self._failure, self._raised = (), None, None
-        self._unclaimed = [None]            # taken by the one who ends; list's operations are atomic
+        self._unclaimed = [None]            # taken by the one who ends; pop() is atomic
         self._arrivals = [_SECOND, _FIRST]
         self._has_ended = False
         self._asking = threading.RLock()    # no question is asked while the task ends
