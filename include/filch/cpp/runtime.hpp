@@ -8,6 +8,8 @@
 
 #include "filch/cpp/batch.hpp"
 #include "filch/cpp/graph.hpp"
+#include "filch/cpp/local.hpp"
+#include "filch/trace.h"
 
 namespace filch
 {
@@ -234,7 +236,7 @@ class runtime
      *
      * Parameters of the CUDA kernel are a filch_view for every view, for batches and divisible
      * tasks a filch_range, and the arguments. An exception of the host function fails the task with
-     * its code; the text does not reach the caller.
+     * its code and its text; the exception itself does not reach the caller.
      *
      * @tparam Function the host function.
      * @param name  name in errors and traces; copied.
@@ -291,6 +293,84 @@ class runtime
         filch_codelet *made = nullptr;
         check(filch_codelet_create_builtin(live(call), name, &made), call);
         return filch::codelet(made, filch_kernel_find(name)->arg_size);
+    }
+
+    /**
+     * Makes a value for each device that runs host functions, e.g. a workspace or a handle of
+     * another library: filch_codelet_desc.open.
+     *
+     *     auto space = runtime.local([](std::uint32_t) { return std::vector<double>(1000); });
+     *     graph.add("solve", [space](filch::context here, filch::view<double> x) {
+     *         std::vector<double> &mine = space.of(here); … }, filch::readwrite(x.tile(i)));
+     *
+     * The values are destroyed as the runtime ends, after the last function has returned.
+     *
+     * @param open T(std::uint32_t device): makes the value of a device, given its index; called at
+     *             once, one device after the other. Must not call filch. Neither must T's
+     *             destructor, and that must not throw.
+     * @return the values.
+     * @throw error FILCH_TASK_FAILED: @p open has thrown, with the text and the exception; values
+     *              made before are destroyed. The refusals of filch_codelet_create();
+     *              std::bad_alloc.
+     */
+    template <class Open> auto local(Open &&open) const
+    {
+        using T = std::decay_t<std::invoke_result_t<Open &, std::uint32_t>>;
+        const char *call = "filch::runtime::local";
+        live(call);
+        auto made = std::make_shared<detail::local_state<T>>(device_count());
+        state_->keep(made);
+        filch_codelet *codelet = nullptr;
+        const filch_status status = made->create(state_->handle, open, &codelet);
+        if (status == FILCH_TASK_FAILED) {
+            filch_error details = FILCH_ERROR_INIT;
+            filch_runtime_error(state_->handle, &details);
+            throw detail::make_error(details, status, call, &made->texts);
+        }
+        check(status, call);
+        return filch::local<T>(made.get());
+    }
+
+    /**
+     * Starts recording a trace, filch_trace_start().
+     *
+     * @throw error as filch_trace_start().
+     */
+    void trace_start() const
+    {
+        check(filch_trace_start(live("filch_trace_start")), "filch_trace_start");
+    }
+
+    /**
+     * Stops recording, filch_trace_stop(); a later start appends.
+     *
+     * @throw error as filch_trace_stop().
+     */
+    void trace_stop() const
+    {
+        check(filch_trace_stop(live("filch_trace_stop")), "filch_trace_stop");
+    }
+
+    /**
+     * Writes what was recorded as JSON for Perfetto, filch_trace_write().
+     *
+     * @param path the file.
+     * @throw error as filch_trace_write(): FILCH_IO, FILCH_BUSY and others.
+     */
+    void trace_write(const std::string &path) const
+    {
+        check(filch_trace_write(live("filch_trace_write"), path.c_str()), "filch_trace_write");
+    }
+
+    /**
+     * Writes a report of what was recorded, one HTML file for a browser, filch_report_write().
+     *
+     * @param path the file.
+     * @throw error as filch_report_write(): FILCH_IO, FILCH_BUSY and others.
+     */
+    void report_write(const std::string &path) const
+    {
+        check(filch_report_write(live("filch_report_write"), path.c_str()), "filch_report_write");
     }
 
     /**
