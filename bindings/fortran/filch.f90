@@ -34,6 +34,18 @@ module filch
     procedure :: abort => runtime_abort
     procedure :: device_count => runtime_device_count
     procedure :: device => runtime_device
+    procedure :: refused_count => runtime_refused_count
+    procedure :: refused => runtime_refused
+    procedure :: memory => runtime_memory
+    procedure :: trim => runtime_trim
+    procedure :: withdraw => runtime_withdraw
+    procedure :: readmit => runtime_readmit
+    procedure :: presence => runtime_presence
+    procedure :: link => runtime_link
+    procedure :: measure_links => runtime_measure_links
+    procedure :: usage => runtime_usage
+    procedure :: speeds => runtime_speeds
+    procedure :: save_speeds => runtime_save_speeds
     procedure :: run_batch => runtime_run_batch
     procedure :: submit_batch => runtime_submit_batch
     procedure :: poll => runtime_poll
@@ -50,6 +62,7 @@ module filch
   contains
     procedure :: create => codelet_create
     procedure :: create_builtin => codelet_create_builtin
+    procedure :: speed => codelet_speed
   end type
 
   type :: filch_data_t
@@ -67,6 +80,7 @@ module filch
     procedure :: release => data_release
     procedure :: acquire_tiles => data_acquire_tiles
     procedure :: view => data_view
+    procedure :: broadcast => data_broadcast
     procedure :: destroy => data_destroy
   end type
 
@@ -315,6 +329,115 @@ contains
     call settle(filch_device_at(this%handle, number - 1, info), this%handle, error)
   end subroutine
 
+  ! Number of devices that were left out as unusable.
+  function runtime_refused_count(this) result(count)
+    class(filch_runtime_t), intent(in) :: this
+    integer :: count
+    count = filch_device_refused_count(this%handle)
+  end function
+
+  ! Describes a device that was left out, from 1.
+  subroutine runtime_refused(this, number, refusal, error)
+    class(filch_runtime_t), intent(in) :: this
+    integer, intent(in) :: number
+    type(filch_device_refusal), intent(out) :: refusal
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_device_refused_at(this%handle, number - 1, refusal), this%handle, error)
+  end subroutine
+
+  ! What filch holds of the memory of a device, from 1.
+  subroutine runtime_memory(this, device, stats, error)
+    class(filch_runtime_t), intent(in) :: this
+    integer, intent(in) :: device
+    type(filch_memory_stats), intent(out) :: stats
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_device_memory(this%handle, device - 1, stats), this%handle, error)
+  end subroutine
+
+  ! Hands unused memory back to a device, from 1, but for so many bytes, 0 unless given.
+  subroutine runtime_trim(this, device, keep, error)
+    class(filch_runtime_t), intent(in) :: this
+    integer, intent(in) :: device
+    integer(c_int64_t), intent(in), optional :: keep
+    type(filch_failure_t), intent(out), optional :: error
+    integer(c_int64_t) :: bytes
+    bytes = 0
+    if (present(keep)) bytes = keep
+    if (bytes < 0) then
+      call refuse('keep is negative', error)
+      return
+    end if
+    call settle(filch_device_trim(this%handle, device - 1, bytes), this%handle, error)
+  end subroutine
+
+  ! Asks a device, from 1, to begin no more work, until readmit().
+  subroutine runtime_withdraw(this, device, error)
+    class(filch_runtime_t), intent(in) :: this
+    integer, intent(in) :: device
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_device_withdraw(this%handle, device - 1), this%handle, error)
+  end subroutine
+
+  ! Brings a withdrawn device back.
+  subroutine runtime_readmit(this, device, error)
+    class(filch_runtime_t), intent(in) :: this
+    integer, intent(in) :: device
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_device_readmit(this%handle, device - 1), this%handle, error)
+  end subroutine
+
+  ! Whether a device, from 1, takes part: FILCH_PRESENCE_THERE and so on.
+  subroutine runtime_presence(this, device, presence, error)
+    class(filch_runtime_t), intent(in) :: this
+    integer, intent(in) :: device
+    integer(c_int), intent(out) :: presence
+    type(filch_failure_t), intent(out), optional :: error
+    presence = FILCH_PRESENCE_THERE
+    call settle(filch_device_presence(this%handle, device - 1, presence), this%handle, error)
+  end subroutine
+
+  ! Describes the link from a device's memory to another's; devices from 1, 0: the host's memory.
+  subroutine runtime_link(this, from, to, link, error)
+    class(filch_runtime_t), intent(in) :: this
+    integer, intent(in) :: from, to
+    type(filch_link), intent(out) :: link
+    type(filch_failure_t), intent(out), optional :: error
+    integer(c_int32_t) :: ends(2)
+    ends = [from, to] - 1
+    where (ends == -1) ends = FILCH_LINK_HOST
+    call settle(filch_device_link(this%handle, ends(1), ends(2), link), this%handle, error)
+  end subroutine
+
+  ! Measures the bandwidth between every two memories, by copies.
+  subroutine runtime_measure_links(this, error)
+    class(filch_runtime_t), intent(in) :: this
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_device_measure_links(this%handle), this%handle, error)
+  end subroutine
+
+  ! Saves the speeds measured so far in the file of speeds, as the end of the runtime does.
+  subroutine runtime_save_speeds(this, error)
+    class(filch_runtime_t), intent(in) :: this
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_runtime_save_speeds(this%handle), this%handle, error)
+  end subroutine
+
+  ! What the runtime holds.
+  subroutine runtime_usage(this, usage, error)
+    class(filch_runtime_t), intent(in) :: this
+    type(filch_usage), intent(out) :: usage
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_runtime_usage(this%handle, usage), this%handle, error)
+  end subroutine
+
+  ! The state of the file of speeds.
+  subroutine runtime_speeds(this, speeds, error)
+    class(filch_runtime_t), intent(in) :: this
+    type(filch_speeds), intent(out) :: speeds
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_runtime_speeds(this%handle, speeds), this%handle, error)
+  end subroutine
+
   ! Runs the workers of a runtime whose config has drive=FILCH_DRIVE_POLL: for so many seconds, a
   ! round over the workers unless given; negative: until nothing can be done now. worked: a further
   ! call may find more.
@@ -473,6 +596,16 @@ contains
     if (present(user)) desc%user = user
     this%runtime = runtime%handle
     call settle(filch_codelet_create(runtime%handle, desc, this%handle), runtime%handle, error)
+  end subroutine
+
+  ! The measured speed of the codelet on a device, from 1.
+  subroutine codelet_speed(this, device, speed, error)
+    class(filch_codelet_t), intent(in) :: this
+    integer, intent(in) :: device
+    type(filch_speed), intent(out) :: speed
+    type(filch_failure_t), intent(out), optional :: error
+    call settle(filch_codelet_speed(this%handle, int(device - 1, c_int32_t), speed), &
+                this%runtime, error)
   end subroutine
 
   ! Makes a codelet of one of filch's own kernels, e.g. 'gemm_f64'.
@@ -768,6 +901,28 @@ contains
     type(filch_failure_t), intent(out), optional :: error
     call settle(filch_data_view(this%handle, int(row - 1, c_int32_t), int(col - 1, c_int32_t), &
                                 view), this%runtime, error)
+  end subroutine
+
+  ! Sends a managed handle to devices, numbers from 1; to every one unless given. To be followed by
+  ! job%wait() and job%release().
+  subroutine data_broadcast(this, job, devices, error)
+    class(filch_data_t), intent(in) :: this
+    type(filch_job_t), intent(inout) :: job
+    integer, intent(in), optional :: devices(:)
+    type(filch_failure_t), intent(out), optional :: error
+    type(filch_broadcast_desc) :: desc
+    integer(c_int32_t), allocatable, target :: indices(:)
+    if (present(devices)) then
+      indices = devices - 1
+      if (size(indices) == 0) then
+        call refuse('a broadcast to no device', error)
+        return
+      end if
+      desc%devices = c_loc(indices)
+      desc%device_count = size(indices)
+    end if
+    job%runtime = this%runtime
+    call settle(filch_data_broadcast(this%handle, desc, job=job%handle), this%runtime, error)
   end subroutine
 
   ! Ends the handle; the array stays as it is.

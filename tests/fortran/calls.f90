@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
 ! The Fortran module: pending tasks, ends by a task, many tasks in a call, other tilings, holds of
-! tiles, states of devices, rounds over the workers, traces and reports.
+! tiles, states of devices, rounds over the workers, devices, traces and reports.
 module functions
   use filch
   implicit none
@@ -159,6 +159,7 @@ program main
   call test_report()
   call test_trace()
   call test_items()
+  call test_devices()
   call runtime%destroy()
   call require(closed == 4, 'every state is released')
   call test_poll()
@@ -507,6 +508,69 @@ contains
     call require(all(ranges%status == FILCH_OK), 'all has run')
     call job%release()
     call rest%release()
+  end subroutine
+
+  subroutine test_devices()
+    type(filch_memory_stats) :: stats
+    type(filch_link) :: link
+    type(filch_usage) :: usage
+    type(filch_speeds) :: speeds
+    type(filch_speed) :: speed
+    type(filch_device_refusal) :: refusal
+    type(filch_codelet_t) :: code
+    type(filch_data_t) :: data
+    type(filch_job_t) :: job
+    real(dp), target :: x(4)
+    integer(c_int) :: presence
+    call runtime%withdraw(2)
+    do
+      call runtime%presence(2, presence)
+      if (presence /= FILCH_PRESENCE_LEAVING) exit
+    end do
+    call require(presence == FILCH_PRESENCE_WITHDRAWN, 'withdrawn')
+    call runtime%readmit(2)
+    call runtime%presence(2, presence)
+    call require(presence == FILCH_PRESENCE_THERE, 'readmitted')
+    call runtime%withdraw(3, error)
+    call require(error%status == FILCH_BAD_INDEX, 'no third device')
+    call runtime%readmit(0, error)
+    call require(error%status == FILCH_BAD_INDEX, 'no device 0')
+    call runtime%presence(3, presence, error)
+    call require(error%status == FILCH_BAD_INDEX, 'no third device')
+    call runtime%memory(1, stats)
+    call runtime%memory(3, stats, error)
+    call require(error%status == FILCH_BAD_INDEX, 'no third device')
+    call runtime%trim(1, 1000_c_int64_t)
+    call runtime%trim(1, -1_c_int64_t, error)
+    call expect(error, FILCH_INVALID_ARGUMENT, 'keep is negative')
+    call runtime%link(0, 2, link)
+    call require(logical(link%is_same), 'one memory')
+    call runtime%link(-1, 2, link, error)
+    call require(error%status == FILCH_BAD_INDEX, 'no device -1')
+    call runtime%measure_links()
+    call runtime%usage(usage)
+    call require(runtime%refused_count() == 0, 'no device is refused')
+    call runtime%refused(1, refusal, error)
+    call require(error%status == FILCH_BAD_INDEX, 'no device is refused')
+    call runtime%speeds(speeds)
+    call require(speeds%loaded == FILCH_NOT_FOUND, 'no file of speeds')
+    call runtime%save_speeds(error)
+    call require(error%status /= FILCH_OK, 'no file to save')
+    call code%create(runtime, 'digit', digit, args_size=c_sizeof(numbers(1)))
+    call code%speed(2, speed)
+    call require(speed%source == FILCH_SPEED_UNKNOWN, 'never run')
+    call code%speed(3, speed, error)
+    call require(error%status == FILCH_BAD_INDEX, 'no third device')
+    x = 0
+    call data%create(runtime, filch_array(x), flags=int(FILCH_DATA_MANAGED))
+    call data%broadcast(job, [1])
+    call job%wait()
+    call job%release()
+    call data%broadcast(job, [3], error)
+    call require(error%status == FILCH_BAD_INDEX, 'no third device')
+    call data%broadcast(job, numbers(:0), error)
+    call expect(error, FILCH_INVALID_ARGUMENT, 'a broadcast to no device')
+    call data%destroy()
   end subroutine
 
   subroutine test_poll()

@@ -17,6 +17,7 @@ endfunction()
 
 filch_python_test(data numpy ${python}/data.py)
 filch_python_test(csr numpy ${python}/csr.py $<TARGET_FILE:python_kernels>)
+filch_python_test(devices numpy ${python}/devices.py $<TARGET_FILE:python_kernels>)
 filch_python_test(ends numpy ${python}/ends.py)
 filch_python_test(graphs numpy ${python}/graphs.py $<TARGET_FILE:python_kernels>)
 filch_python_test(halos numpy ${python}/halos.py $<TARGET_FILE:python_kernels>)

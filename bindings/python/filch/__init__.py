@@ -22,10 +22,10 @@ from .kernel import Kernel
 from .library import lib
 from .local import Local
 from .pending import Pending
-from .runtime import Device, Runtime
+from .runtime import Device, Runtime, version
 
 __all__ = [
     "Access", "Batch", "Context", "Csr", "Data", "Device", "Error", "Failure", "Graph", "Hold",
     "Job", "Kernel", "Local", "Pending", "Rows", "Runtime", "Status", "THROWN", "Task", "Tiles",
-    "c", "commute", "context", "lib", "read", "readwrite", "reduce", "scratch", "task", "write",
+    "c", "commute", "context", "lib", "read", "readwrite", "reduce", "scratch", "task", "version", "write",
 ]

@@ -9,10 +9,17 @@
 #include "filch/cpp/batch.hpp"
 #include "filch/cpp/graph.hpp"
 #include "filch/cpp/local.hpp"
+#include "filch/speed.h"
 #include "filch/trace.h"
 
 namespace filch
 {
+
+/** @return the library's version: major * 10000 + minor * 100 + patch. */
+inline std::uint32_t version() noexcept
+{
+    return filch_version();
+}
 
 /**
  * Runtime; owner, move-only.
@@ -466,6 +473,166 @@ class runtime
         filch_device_info made = FILCH_DEVICE_INFO_INIT;
         check(filch_device_at(live("filch_device_at"), index, &made), "filch_device_at");
         return made;
+    }
+
+    /**
+     * Devices left out as unusable, filch_device_refused_at().
+     *
+     * @return names and reasons.
+     * @throw error FILCH_INVALID_HANDLE, FILCH_FORKED; std::bad_alloc.
+     */
+    std::vector<filch_device_refusal> refused() const
+    {
+        const char *call = "filch_device_refused_at";
+        std::vector<filch_device_refusal> made(filch_device_refused_count(live(call)));
+        for (std::uint32_t k = 0; k < made.size(); ++k) {
+            made[k] = FILCH_DEVICE_REFUSAL_INIT;
+            check(filch_device_refused_at(state_->handle, k, &made[k]), call);
+        }
+        return made;
+    }
+
+    /**
+     * Memory of a device held by filch, filch_device_memory().
+     *
+     * @param index 0 to device_count() - 1.
+     * @return the bytes.
+     * @throw error as filch_device_memory().
+     */
+    filch_memory_stats memory(std::uint32_t index) const
+    {
+        filch_memory_stats made = FILCH_MEMORY_STATS_INIT;
+        check(filch_device_memory(live("filch_device_memory"), index, &made),
+              "filch_device_memory");
+        return made;
+    }
+
+    /**
+     * Hands unused memory back to a device, filch_device_trim().
+     *
+     * @param index 0 to device_count() - 1.
+     * @param keep  bytes that filch may go on holding.
+     * @throw error as filch_device_trim().
+     */
+    void trim(std::uint32_t index, std::uint64_t keep = 0) const
+    {
+        check(filch_device_trim(live("filch_device_trim"), index, keep), "filch_device_trim");
+    }
+
+    /**
+     * Asks a device to begin no more work, filch_device_withdraw().
+     *
+     * @param index 0 to device_count() - 1.
+     * @throw error as filch_device_withdraw().
+     */
+    void withdraw(std::uint32_t index) const
+    {
+        check(filch_device_withdraw(live("filch_device_withdraw"), index), "filch_device_withdraw");
+    }
+
+    /**
+     * Brings a withdrawn device back, filch_device_readmit().
+     *
+     * @param index 0 to device_count() - 1.
+     * @throw error as filch_device_readmit().
+     */
+    void readmit(std::uint32_t index) const
+    {
+        check(filch_device_readmit(live("filch_device_readmit"), index), "filch_device_readmit");
+    }
+
+    /**
+     * Reports whether a device takes part, filch_device_presence().
+     *
+     * @param index 0 to device_count() - 1.
+     * @return the state.
+     * @throw error as filch_device_presence().
+     */
+    filch_presence presence(std::uint32_t index) const
+    {
+        filch_presence made = FILCH_PRESENCE_THERE;
+        check(filch_device_presence(live("filch_device_presence"), index, &made),
+              "filch_device_presence");
+        return made;
+    }
+
+    /**
+     * Describes the link between two memories, filch_device_link().
+     *
+     * @param from index of a device, or FILCH_LINK_HOST.
+     * @param to   index of a device, or FILCH_LINK_HOST.
+     * @return the link.
+     * @throw error as filch_device_link().
+     */
+    filch_link link(std::uint32_t from, std::uint32_t to) const
+    {
+        filch_link made = FILCH_LINK_INIT;
+        check(filch_device_link(live("filch_device_link"), from, to, &made), "filch_device_link");
+        return made;
+    }
+
+    /**
+     * Measures the bandwidth between every two memories, filch_device_measure_links().
+     *
+     * @throw error as filch_device_measure_links().
+     */
+    void measure_links() const
+    {
+        const char *call = "filch_device_measure_links";
+        check(filch_device_measure_links(live(call)), call);
+    }
+
+    /**
+     * What the runtime holds, filch_runtime_usage().
+     *
+     * @return the numbers.
+     * @throw error as filch_runtime_usage().
+     */
+    filch_usage usage() const
+    {
+        filch_usage made = FILCH_USAGE_INIT;
+        check(filch_runtime_usage(live("filch_runtime_usage"), &made), "filch_runtime_usage");
+        return made;
+    }
+
+    /**
+     * Measured speed of a codelet on a device, filch_codelet_speed().
+     *
+     * @param code  a filch::kernel or filch::codelet of the runtime.
+     * @param index 0 to device_count() - 1.
+     * @return the estimate.
+     * @throw error as filch_codelet_speed().
+     */
+    template <class Code> filch_speed speed(const Code &code, std::uint32_t index) const
+    {
+        filch_speed made = FILCH_SPEED_INIT;
+        live("filch_codelet_speed");
+        check(filch_codelet_speed(code.handle(), index, &made), "filch_codelet_speed");
+        return made;
+    }
+
+    /**
+     * State of the file of speeds, filch_runtime_speeds().
+     *
+     * @return the state.
+     * @throw error as filch_runtime_speeds().
+     */
+    filch_speeds speeds() const
+    {
+        filch_speeds made = FILCH_SPEEDS_INIT;
+        check(filch_runtime_speeds(live("filch_runtime_speeds"), &made), "filch_runtime_speeds");
+        return made;
+    }
+
+    /**
+     * Saves the speeds measured so far, filch_runtime_save_speeds().
+     *
+     * @throw error as filch_runtime_save_speeds().
+     */
+    void save_speeds() const
+    {
+        const char *call = "filch_runtime_save_speeds";
+        check(filch_runtime_save_speeds(live(call)), call);
     }
 
     /** @return handle for calls of the C interface; stays the owner's. */
