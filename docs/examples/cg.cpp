@@ -107,13 +107,14 @@ int main(int argc, char **argv)
     std::vector<double> sums(3 * blocks);
     for (std::uint32_t k = 0; k < 3; ++k)
         parts.push_back(runtime.data(filch::buffer(&sums[k * blocks], blocks).tiles(1)));
-    filch::graph graph = runtime.graph(); // ten iterations, submitted again and again
+    filch::graph graph = runtime.graph(); // ten iterations, run again and again
     for (std::size_t k = 0; k < 10; ++k)
         add_iteration(graph, a, v.data(), parts[0], parts[1 + k % 2], parts[2 - k % 2]);
-    return measure(argc, argv, s, [&](int most) {
+    return measure(argc, argv, s, [&](std::uint64_t most) {
         double *rr = &sums[blocks];
         std::fill(rr, rr + blocks, s.rows / double(blocks));
-        for (int k = 0; k < most && std::accumulate(rr, rr + blocks, 0.0) > 1e-20 * s.rows; k += 10)
-            graph.run();
+        graph.repeat([&](std::uint64_t run) { // asked after each run; true ends the job
+            return 10 * run >= most || std::accumulate(rr, rr + blocks, 0.0) <= 1e-20 * s.rows;
+        }).wait();
     });
 }

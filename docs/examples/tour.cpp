@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <filch/filch.hpp>
@@ -118,6 +119,54 @@ static void look(filch::runtime &runtime, filch::data &dx)
     job.wait();
 }
 
+// Stands for a library that receives messages, and calls back on a thread of its own.
+template <class Done> static void start_receive(filch::view<double> into, Done done)
+{
+    std::thread([into, done = std::move(done)]() mutable {
+        into[0] = 42;
+        done(0);
+    }).detach();
+}
+
+static void pending(filch::runtime &runtime, filch::data &dx)
+{
+    filch::graph graph = runtime.graph();
+    graph.add(filch::task("receive").pends(),
+              [](filch::context here, filch::view<double> x) {
+                  start_receive(x, [token = here.pend()](int code) mutable {
+                      token.end(code, "the message is too long"); // on another thread
+                  });
+              },
+              filch::readwrite(dx.tile(3)));
+    graph.run();
+}
+
+static void spaces(filch::runtime &runtime, filch::data &dx)
+{
+    filch::graph graph = runtime.graph();
+    auto space = runtime.local([](std::uint32_t) { return std::vector<double>(250); }); // one a device
+    for (std::uint32_t i = 0; i < dx.tile_rows(); ++i)
+        graph.add("reverse",
+                  [space](filch::context here, filch::view<double> x) {
+                      std::vector<double> &mine = space.of(here);
+                      std::reverse_copy(x.column().begin(), x.column().end(), mine.begin());
+                      std::copy(mine.begin(), mine.end(), x.column().begin());
+                  },
+                  filch::readwrite(dx.tile(i)));
+    graph.run();
+}
+
+static void report(filch::runtime &runtime, filch::data &dx)
+{
+    filch::graph graph = runtime.graph();
+    graph.add("twice", [](filch::view<double> x) { x[0] *= 2; }, filch::readwrite(dx.tile(0)));
+    runtime.trace_start();
+    filch::job job = graph.submit();
+    job.wait();
+    job.print_report(stdout, graph); // where the time went
+    runtime.report_write("tour-report.html"); // for a browser: all jobs since trace_start()
+}
+
 static const char source[] = R"(
     #include "filch/kernel.h"
     extern "C" __global__ void damp(filch_view x, filch_range rows, double factor)
@@ -195,6 +244,12 @@ int main()
     look(runtime, dx);
     kernels(runtime, dx);
     require(x[0] == 1 && x[250] == 3.5 && x[1] == 0.5, "the kernel");
+    pending(runtime, dx);
+    require(x[750] == 42, "the message");
+    spaces(runtime, dx);
+    require(x[249] == 1 && x[499] == 3.5 && x[999] == 42, "the reverse");
+    report(runtime, dx);
+    std::remove("tour-report.html");
     std::vector<double> squares(1000);
     for (std::size_t i = 0; i < squares.size(); ++i)
         squares[i] = static_cast<double>(i * i);

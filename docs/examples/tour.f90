@@ -3,6 +3,8 @@
 module functions
   use filch
   implicit none
+  type(filch_pending_t), volatile :: pending(4)
+  logical, volatile :: is_taken(4) = .false.
 contains
   recursive integer(c_int) function axpy(task) bind(c) result(code)
     type(filch_call), intent(in) :: task
@@ -23,6 +25,65 @@ contains
       return
     end if
     x = sqrt(x)
+    code = 0
+  end function
+
+  recursive integer(c_int) function receive(task) bind(c) result(code)
+    type(filch_call), intent(in) :: task
+    type(filch_pending_t) :: mine
+    integer, pointer :: tag
+    call c_f_pointer(task%args, tag)
+    call mine%take(task)
+    call start_receive(task, tag, mine) ! another thread will find the request done
+    code = FILCH_PENDING_VALUE
+  end function
+
+  ! Stands for a library that receives messages.
+  recursive subroutine start_receive(task, tag, mine)
+    type(filch_call), intent(in) :: task
+    integer, intent(in) :: tag
+    type(filch_pending_t), intent(in) :: mine
+    real(c_double), pointer :: x(:)
+    call filch_view_of(task, 1, x)
+    x = tag
+    pending(tag) = mine
+    is_taken(tag) = .true.
+  end subroutine
+
+  recursive integer(c_int) function search(task) bind(c) result(code)
+    type(filch_call), intent(in) :: task
+    real(c_double), pointer :: x(:)
+    call filch_view_of(task, 1, x)
+    if (any(x == 700)) call filch_finish(task) ! the rest of the job is skipped
+    code = 0
+  end function
+
+  integer(c_int) function open_space(runtime, device, user, state) bind(c) result(code)
+    type(c_ptr), value :: runtime, user
+    integer(c_int32_t), value :: device
+    type(c_ptr), intent(inout) :: state
+    real(c_double), pointer :: space(:)
+    code = merge(0, 1, c_associated(runtime) .and. .not. c_associated(user) .and. device >= 0)
+    allocate (space(250))
+    state = c_loc(space)
+  end function
+
+  subroutine close_space(device, user, state) bind(c)
+    integer(c_int32_t), value :: device
+    type(c_ptr), value :: user, state
+    real(c_double), pointer :: space(:)
+    call c_f_pointer(state, space, [250])
+    deallocate (space)
+    if (device < 0 .or. c_associated(user)) error stop 'another device'
+  end subroutine
+
+  recursive integer(c_int) function reverse(task) bind(c) result(code)
+    type(filch_call), intent(in) :: task
+    real(c_double), pointer :: x(:), space(:)
+    call filch_view_of(task, 1, x)
+    call c_f_pointer(task%state, space, [250])
+    space = x
+    x = space(250:1:-1)
     code = 0
   end function
 
@@ -160,6 +221,117 @@ contains
     call graph%run()
   end subroutine
 
+  subroutine received(runtime, dx)
+    type(filch_runtime_t), intent(in) :: runtime
+    type(filch_data_t), intent(in) :: dx
+    type(filch_codelet_t) :: code
+    type(filch_graph_t) :: graph
+    type(filch_job_t) :: job
+    type(filch_pending_t) :: one
+    integer, target :: tags(4) = [1, 2, 3, 4]
+    integer :: i
+    call code%create(runtime, 'receive', receive, args_size=c_sizeof(tags(1)), &
+                     flags=int(FILCH_CODELET_MAY_PEND))
+    call graph%create(runtime)
+    do i = 1, dx%tile_rows
+      call graph%add(code, [filch_w(dx, i)], args=c_loc(tags(i)))
+    end do
+    call graph%submit(job)
+    do i = 1, 4
+      do while (.not. is_taken(i))
+      end do
+      one = pending(i)
+      call one%end() ! or call one%end(3, 'the message is too long')
+    end do
+    call job%wait()
+    call job%release()
+  end subroutine
+
+  subroutine searched(runtime, dx)
+    type(filch_runtime_t), intent(in) :: runtime
+    type(filch_data_t), intent(in) :: dx
+    type(filch_codelet_t) :: code
+    type(filch_graph_t) :: graph
+    type(filch_task_t) :: tasks(4)
+    integer :: i
+    call code%create(runtime, 'search', search)
+    call graph%create(runtime)
+    tasks = [(filch_task_of(code, [filch_r(dx, i)]), i=1, 4)]
+    call graph%add_many(tasks)
+    call graph%run()
+  end subroutine
+
+  subroutine reversed(runtime, dx)
+    type(filch_runtime_t), intent(in) :: runtime
+    type(filch_data_t), intent(in) :: dx
+    type(filch_codelet_t) :: code
+    type(filch_graph_t) :: graph
+    integer :: i
+    call code%create(runtime, 'reverse', reverse, open=open_space, close=close_space)
+    call graph%create(runtime)
+    do i = 1, dx%tile_rows
+      call graph%add(code, [filch_rw(dx, i)])
+    end do
+    call graph%run()
+  end subroutine
+
+  subroutine in_other_tiles(runtime, a, rows, columns)
+    type(filch_runtime_t), intent(in) :: runtime
+    real(c_double), intent(inout), target :: a(:, :)
+    type(filch_codelet_t), intent(in) :: rows, columns
+    type(filch_data_t) :: da, parts
+    type(filch_graph_t) :: graph
+    integer :: i
+    call da%create(runtime, filch_array(a), tile_rows=5, tile_cols=10)
+    call parts%create_partition(da, tile_rows=10, tile_cols=1)
+    call graph%create(runtime)
+    do i = 1, da%tile_rows
+      call graph%add(rows, [filch_rw(da, i)])
+    end do
+    call graph%partition(da, parts)
+    do i = 1, parts%tile_cols
+      call graph%add(columns, [filch_rw(parts, 1, i)])
+    end do
+    call graph%unpartition(da, parts)
+    call graph%run()
+  end subroutine
+
+  recursive integer(c_int) function double_it(task) bind(c) result(code)
+    type(filch_call), intent(in) :: task
+    real(c_double), pointer :: x(:, :)
+    call filch_view_of(task, 1, x)
+    x = 2*x
+    code = 0
+  end function
+
+  subroutine report(runtime, dx)
+    type(filch_runtime_t), intent(in) :: runtime
+    type(filch_data_t), intent(in) :: dx
+    type(filch_codelet_t) :: code
+    type(filch_graph_t) :: graph
+    type(filch_job_t) :: job
+    character(:), allocatable :: text
+    call code%create(runtime, 'search', search)
+    call graph%create(runtime)
+    call runtime%trace_start()
+    call graph%add(code, [filch_r(dx, 1)])
+    call graph%submit(job)
+    call job%wait()
+    call job%report_text(text, graph)
+    print '(a)', text ! where the time went
+    call runtime%report_write('tour-report.html') ! for a browser: all jobs since trace_start()
+    call job%release()
+  end subroutine
+
+  subroutine held(dx, x)
+    type(filch_data_t), intent(in) :: dx
+    real(c_double), intent(in) :: x(:)
+    type(filch_hold_t) :: hold
+    call dx%acquire_tiles(hold, FILCH_READ, 2, rows=2) ! behind the jobs so far
+    print *, sum(x(251:750))
+    call hold%release()
+  end subroutine
+
   subroutine jobs(runtime, dx)
     type(filch_runtime_t), intent(in) :: runtime
     type(filch_data_t), intent(in) :: dx
@@ -184,8 +356,9 @@ program tour
   implicit none
   type(filch_runtime_t) :: runtime
   type(filch_data_t) :: dx, dy
-  real(c_double), target :: x(1000), y(1000)
-  integer :: i
+  type(filch_codelet_t) :: rows
+  real(c_double), target :: x(1000), y(1000), a(10, 10)
+  integer :: i, k
   x = [(i, i=1, 1000)]
   y = 0
   call begin(x, y)
@@ -200,6 +373,20 @@ program tour
   if (any(y /= [1.5_c_double, x(2:999), 999.5_c_double])) error stop 'halos'
   call sparse(runtime, dx, dy)
   if (any(y /= [(1, i=1, 999), -999])) error stop 'sparse'
+  call received(runtime, dy)
+  if (any(y /= [((i, k=1, 250), i=1, 4)])) error stop 'received'
+  call searched(runtime, dx)
+  call reversed(runtime, dx)
+  if (x(1) /= 250 .or. x(1000) /= 751) error stop 'reversed'
+  call reversed(runtime, dx)
+  call rows%create(runtime, 'double_it', double_it)
+  a = 1
+  call in_other_tiles(runtime, a, rows, rows)
+  if (any(a /= 4)) error stop 'in other tiles'
+  call report(runtime, dx)
+  open (newunit=k, file='tour-report.html', status='old')
+  close (k, status='delete')
+  call held(dx, x)
   call jobs(runtime, dx)
   if (any(x /= [(sqrt(real(i, c_double)), i=1, 1000)])) error stop 'root'
   x(7) = -1

@@ -2,6 +2,7 @@
 """The code of docs/python.md, beside the programs of its own."""
 import ctypes
 import sys
+import tempfile
 import types
 
 import numpy as np
@@ -89,6 +90,90 @@ def jobs(runtime, x):
         assert held[0] == x[250]
 
 
+def repeated(runtime, x):
+    dx = runtime.data(x)
+    change = np.ones(1)
+    dchange = runtime.data(change)
+    graph = runtime.graph()
+
+    def halve(x, change):
+        x /= 2
+        change[0] = x.max()
+
+    graph.add(halve, filch.readwrite(dx[0]), filch.write(dchange[0]))
+    job = graph.repeat(lambda run, change: change[0] < 1e-3, change, max_runs=1000)
+    job.wait()
+    return job.info().runs
+
+
+def received(runtime, x, start_receive):
+    dx = runtime.data(x, tile=250)
+    graph = runtime.graph()
+
+    def receive(x):
+        pending = filch.context().pend()
+        start_receive(x, pending)  # another thread will find the request done
+
+    for i in range(len(dx)):
+        graph.add(receive, filch.write(dx[i]), pends=True)
+    graph.run()
+
+
+def done(pending, error=None):  # on the thread that found the request done
+    pending.end(error)
+
+
+def searched(runtime, x, wanted):
+    dx = runtime.data(x, tile=250)
+    graph, found = runtime.graph(), []
+
+    def search(x, at):
+        for k in np.flatnonzero(x == wanted):
+            found.append(at + k)
+            filch.context().finish()  # the rest of the job is skipped
+
+    graph.add_many(filch.task(search, filch.read(dx[i]), 250 * i) for i in range(len(dx)))
+    graph.run()
+    return found
+
+
+def in_other_tiles(runtime, matrix):
+    a = runtime.data(matrix, (5, 10))
+    columns = a.partition((10, 1))
+    graph = runtime.graph()
+    for i in range(2):
+        graph.add(lambda x: np.multiply(x, 2, out=x), filch.readwrite(a[i, 0]), name="rows")
+    graph.partition(a, columns)
+    for j in range(10):
+        graph.add(lambda x: np.cumsum(x, 0, out=x), filch.readwrite(columns[0, j]), name="columns")
+    graph.unpartition(a, columns)
+    graph.run()
+
+
+def with_workspace(runtime, x):
+    dx = runtime.data(x, tile=250)
+    workspace = runtime.local(lambda device: np.empty(250))  # one a device
+
+    def reverse(space, x):
+        space[:] = x
+        x[:] = space[::-1]
+
+    graph = runtime.graph()
+    for i in range(len(dx)):
+        graph.add(reverse, workspace, filch.readwrite(dx[i]))
+    graph.run()
+
+
+def report(runtime, x, path):
+    runtime.trace_start()
+    graph = runtime.graph(label="one task")
+    graph.add(np.sort, filch.read(runtime.data(x)[0]))
+    job = graph.submit(label="sort")
+    job.wait()
+    print(job.report_text(graph))  # where the time went
+    runtime.report_write(path)  # report.html: all jobs since trace_start()
+
+
 def kernels(runtime, x, library):
     dx = runtime.data(x, tile=250)
     scale = runtime.kernel("scale", library.scale, args=ctypes.c_double, dtypes=["f8"])
@@ -152,6 +237,18 @@ def main():
         sparse(runtime, x, y[:-1])
         assert (y[:-1] == 2).all()
         assert built_in(runtime)
+        assert repeated(runtime, np.ones(10)) == 10
+        received(runtime, y, lambda part, pending: (part.fill(3), done(pending)))
+        assert (y == 3).all()
+        assert searched(runtime, x, x[700]) == [700]
+        matrix = np.ones((10, 10))
+        in_other_tiles(runtime, matrix)
+        assert (matrix[-1] == 20).all()
+        z = np.arange(1000)
+        with_workspace(runtime, z)
+        assert z[0] == 249 and z[999] == 750
+        with tempfile.TemporaryDirectory() as folder:
+            report(runtime, x, f"{folder}/report.html")
         if len(sys.argv) > 1:  # a library with the function scale
             kernels(runtime, x, ctypes.CDLL(sys.argv[1]))
             assert (x == np.arange(1000)).all()

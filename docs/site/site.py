@@ -14,8 +14,8 @@ import convert  # noqa: E402
 GROUPS = [
     ('First steps', ['README.md', 'docs/tutorial-cpu.md', 'docs/tutorial-gpu.md', 'docs/reading-the-report.md']),
     ('Guide', ['docs/concepts.md', 'docs/cpp.md', 'docs/fortran.md', 'docs/python.md',
-               'docs/beside-openmp-and-mpi.md', 'docs/sparse-cholesky.md', 'docs/cublas.md', 'docs/cusparse.md',
-               'docs/blas.md', 'docs/migrating.md']),
+               'docs/cg.md', 'docs/cholesky.md', 'docs/sparse-cholesky.md', 'docs/beside-openmp-and-mpi.md',
+               'docs/cublas.md', 'docs/cusparse.md', 'docs/blas.md', 'docs/migrating.md']),
     ('Inside', ['docs/joining.md', 'docs/architecture.md', 'docs/rooms/*.md', 'docs/specification.md', 'docs/extending.md',
                 'docs/testing.md', 'docs/performance.md']),
     ('Project', ['docs/changelog.md', 'docs/names.md', 'docs/security.md']),

@@ -32,6 +32,8 @@
 #include "filch/cpp/error.hpp"
 #include "filch/cpp/graph.hpp"
 #include "filch/cpp/job.hpp"
+#include "filch/cpp/local.hpp"
+#include "filch/cpp/pending.hpp"
 #include "filch/cpp/runtime.hpp"
 #include "filch/cpp/task.hpp"
 #include "filch/cpp/view.hpp"

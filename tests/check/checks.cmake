@@ -10,6 +10,7 @@ filch_test(once check 60 ${check}/once.sh)
 filch_test(names check 60 ${check}/names.sh)
 filch_test(declared check 60 ${check}/declared.sh ${CMAKE_C_COMPILER}
            ${CMAKE_Fortran_COMPILER})
+filch_test(wrapped check 60 ${check}/wrapped.sh)
 filch_test(prose check 60 ${check}/prose.sh)
 filch_test(format check 60 ${check}/format.sh)
 filch_test(tidy check 600 ${check}/tidy.sh ${PROJECT_BINARY_DIR})

@@ -49,6 +49,9 @@ blocks docs/python.md python py
 blocks docs/fortran.md fortran f90
 blocks docs/beside-openmp-and-mpi.md c c
 blocks docs/sparse-cholesky.md c c
+blocks docs/cg.md cpp cpp
+blocks docs/cholesky.md c c
+blocks docs/cholesky.md cpp cpp
 blocks docs/tutorial-gpu.md c c
 blocks docs/cublas.md c c
 blocks docs/cusparse.md c c

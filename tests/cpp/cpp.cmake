@@ -22,7 +22,8 @@ function(filch_cpp_test name file seconds)
     filch_test(${name} cpp ${seconds} cpp_${name})
 endfunction()
 
-foreach(name IN ITEMS allocations batches csr failures halos jobs owners tasks)
+foreach(name IN ITEMS allocations batches csr devices failures halos jobs owners pending
+                     reports tasks)
     filch_cpp_test(${name} ${cpp}/${name}.cpp 60 ${cpp_library})
 endforeach()
 target_sources(cpp_owners PRIVATE ${cpp}/elsewhere.cpp)

@@ -98,7 +98,7 @@ if(CMAKE_CXX_COMPILER AND TARGET test_unit_kernels_emulated)
                  "LD_LIBRARY_PATH=${fakecuda_out}" "FILCH_DEVICES=cuda,host:1")
     filch_test_preload(embed.example-heat-gpu-fake.${build} heat_twin)
     if(TARGET filch-bench)
-        filch_test(tutorials embed 120 ${embed}/tutorial.sh ${PROJECT_BINARY_DIR}
+        filch_test(tutorials embed 240 ${embed}/tutorial.sh ${PROJECT_BINARY_DIR}
                    ${PROJECT_BINARY_DIR}/tutorials ${CMAKE_INSTALL_LIBDIR} ${fakecuda_out}
                    $<TARGET_FILE:fakenvrtc_kernels> $<TARGET_FILE:heat_twin>)
     endif()

@@ -88,7 +88,13 @@ follow()
     echo "$page: $count blocks of commands do what the page says"
 }
 
-for page in docs/tutorial-cpu.md docs/tutorial-gpu.md docs/reading-the-report.md; do
+pages=(docs/tutorial-cpu.md docs/tutorial-gpu.md docs/reading-the-report.md docs/cg.md)
+if pkg-config --exists openblas lapacke; then
+    pages+=(docs/cholesky.md)
+else
+    echo "docs/cholesky.md left out (no OpenBLAS or LAPACKE)"
+fi
+for page in "${pages[@]}"; do
     follow "$page"
 done
 rm -rf "$scratch"

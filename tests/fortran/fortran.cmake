@@ -34,6 +34,7 @@ filch_fortran_test(check-bounds ${CMAKE_CURRENT_SOURCE_DIR}/fortran/check.f90 -O
 foreach(name IN ITEMS check check-bounds)
     target_sources(fortran_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/fortran/leading.f90)
 endforeach()
+filch_fortran_test(calls ${CMAKE_CURRENT_SOURCE_DIR}/fortran/calls.f90 -O0 -g -fcheck=all)
 filch_fortran_test(csr ${CMAKE_CURRENT_SOURCE_DIR}/fortran/csr.f90 -O0 -g -fcheck=all)
 filch_fortran_test(halos ${CMAKE_CURRENT_SOURCE_DIR}/fortran/halos.f90 -O0 -g -fcheck=all)
 filch_fortran_test(example-tour ${examples}/tour.f90)

@@ -8,6 +8,10 @@ int add(const filch_call *call);
 int count(const filch_call *call);
 int sums(const filch_call *call);
 int multiply(const filch_call *call);
+int add_state(const filch_call *call);
+int open_state(filch_runtime *runtime, uint32_t device, void *user, void **state);
+void close_state(uint32_t device, void *user, void *state);
+int later(const filch_call *call);
 double rows(const filch_call *call);
 
 /* View 0 times the argument. */
@@ -87,4 +91,35 @@ int multiply(const filch_call *call)
         }
     }
     return 0;
+}
+
+/* Adds the device's state and the user's number to view 0. */
+int add_state(const filch_call *call)
+{
+    double *x = call->views[0].ptr;
+    *x += *(const double *)call->state + (call->user != NULL ? *(const double *)call->user : 0);
+    return 0;
+}
+
+/* The state of a device is one of the user's numbers; a number below 0 is refused. */
+int open_state(filch_runtime *runtime, uint32_t device, void *user, void **state)
+{
+    (void)runtime;
+    *state = (double *)user + device;
+    return *(double *)*state < 0 ? 5 : 0;
+}
+
+void close_state(uint32_t device, void *user, void *state)
+{
+    (void)device;
+    (void)user;
+    *(double *)state = -1;
+}
+
+/* Leaves its handle where the argument points, and ends later. */
+int later(const filch_call *call)
+{
+    if (filch_call_pend(call, *(filch_pending *const *)call->args) != FILCH_OK)
+        return 1;
+    return FILCH_PENDING;
 }

@@ -17,8 +17,12 @@ endfunction()
 
 filch_python_test(data numpy ${python}/data.py)
 filch_python_test(csr numpy ${python}/csr.py $<TARGET_FILE:python_kernels>)
+filch_python_test(devices numpy ${python}/devices.py $<TARGET_FILE:python_kernels>)
 filch_python_test(ends numpy ${python}/ends.py)
+filch_python_test(graphs numpy ${python}/graphs.py $<TARGET_FILE:python_kernels>)
 filch_python_test(halos numpy ${python}/halos.py $<TARGET_FILE:python_kernels>)
+filch_python_test(pending numpy ${python}/pending.py)
+filch_python_test(repeat numpy ${python}/repeat.py)
 filch_python_test(tasks numpy ${python}/tasks.py $<TARGET_FILE:python_kernels>)
 filch_python_test(gpu numpy ${python}/gpu.py)
 set_property(TEST python.gpu.${build} APPEND PROPERTY ENVIRONMENT "LD_LIBRARY_PATH=${fakecuda_out}"

@@ -201,15 +201,18 @@ static void test_sampling(void **state)
     }
 }
 
-/* Returns how many of so many items of ns each are timed. */
-static int timed_of(fl_speed *speed, int items, double ns)
+/* Returns how many of so many items of ns each, one behind the other, are timed. */
+static int timed_of(fl_speed *speed, int items, uint64_t ns, uint64_t *now)
 {
     int timed = 0;
 
     for (int i = 0; i < items; i++) {
-        if (fl_speed_wants_sample(speed)) {
+        bool wants = fl_speed_wants_sample(speed) && !fl_speed_is_early(speed, *now);
+
+        *now += ns;
+        if (wants) {
             timed++;
-            add_each(speed, 1, ns / 10.0);
+            fl_speed_add(speed, 10.0, (double)ns, *now);
         }
     }
     return timed;
@@ -218,39 +221,49 @@ static int timed_of(fl_speed *speed, int items, double ns)
 static void test_brief_items_are_timed_less_often(void **state)
 {
     fl_speed speed;
+    uint64_t now = 0;
 
     (void)state;
     fl_speed_init(&speed);
-    assert_int_equal(timed_of(&speed, FL_SPEED_SAMPLES, 10.0), FL_SPEED_SAMPLES);
-    assert_int_equal(timed_of(&speed, 10 * FL_SPEED_PERIOD_LONG, 10.0), 10);
-    /* Longer ones: the change is suspected, confirmed, and measured anew, then one in 64. */
-    assert_int_equal(timed_of(&speed, FL_SPEED_PERIOD_LONG - 1 + FL_SPEED_SAMPLES, 5000.0),
-                     FL_SPEED_SAMPLES);
-    (void)timed_of(&speed, FL_SPEED_PERIOD_LONG, 5000.0);
-    assert_int_equal(timed_of(&speed, 6400, 5000.0), 100);
-    /* As many as take FL_SPEED_BETWEEN_NS. */
+    assert_int_equal(timed_of(&speed, FL_SPEED_SAMPLES, 10, &now), FL_SPEED_SAMPLES);
+    assert_int_equal(timed_of(&speed, 10 * FL_SPEED_PERIOD_LONG, 10, &now), 10);
+    /* As many as take FL_SPEED_BETWEEN_NS, in groups of 64. */
     fl_speed_init(&speed);
-    assert_int_equal(timed_of(&speed, FL_SPEED_SAMPLES, 100.0), FL_SPEED_SAMPLES);
-    assert_int_equal(timed_of(&speed, 2000, 100.0), 10);
-    /* The bound is the largest item's time. */
+    (void)timed_of(&speed, FL_SPEED_SAMPLES, 100, &now);
+    assert_int_equal(timed_of(&speed, 2560, 100, &now), 10);
     fl_speed_init(&speed);
-    add_each(&speed, 1, 1e3);
-    fl_speed_add(&speed, 1e6, 1e6, 0);
-    assert_int_equal(timed_of(&speed, FL_SPEED_SAMPLES - 2, 10.0), FL_SPEED_SAMPLES - 2);
-    assert_int_equal(timed_of(&speed, 6400, 10.0), 100);
+    (void)timed_of(&speed, FL_SPEED_SAMPLES, 400, &now);
+    assert_int_equal(timed_of(&speed, 6400, 400, &now), 100);
+    /* Longer ones are noticed after 64 items. The change is suspected, confirmed, and measured
+     * anew, then one in 64. */
+    fl_speed_init(&speed);
+    assert_int_equal(timed_of(&speed, FL_SPEED_SAMPLES + 3, 10, &now), FL_SPEED_SAMPLES);
+    assert_int_equal(timed_of(&speed, FL_SPEED_PERIOD - 4, 5000, &now), 0);
+    assert_int_equal(timed_of(&speed, FL_SPEED_SAMPLES, 5000, &now), FL_SPEED_SAMPLES);
+    (void)timed_of(&speed, FL_SPEED_PERIOD, 5000, &now);
+    assert_int_equal(timed_of(&speed, 6400, 5000, &now), 100);
+    /* What is asked for is not early. */
+    fl_speed_init(&speed);
+    (void)timed_of(&speed, FL_SPEED_SAMPLES, 10, &now);
+    fl_speed_ask(&speed);
+    assert_int_equal(timed_of(&speed, 1, 10, &now), 1);
+    assert_int_equal(timed_of(&speed, 1, 10, &now), 0);
 }
 
-/* Whatever is asked for or put off: every item is a sample, or a later sample stands for it. */
+/* Whatever is asked for, put off, left out, too early or taken back: every item is timed, or a
+ * later sample stands for it. */
 static void test_samples_stand_for_every_item(void **state)
 {
-    static const double ns[] = {10.0, 10.0, 150.0, 1e4};
+    static const uint64_t ns[] = {10, 10, 150, 10000};
     fl_speed speed;
-    uint64_t stood = 0;
+    uint64_t stood = 0, now = 0;
     uint32_t random = 1;
 
     (void)state;
     fl_speed_init(&speed);
     for (uint64_t i = 1; i <= 200000; i++) {
+        uint64_t took = ns[i * 4 / 200001];
+
         random = random * 1664525u + 1013904223u;
         if (random >> 22 == 0)
             fl_speed_ask(&speed);
@@ -258,9 +271,26 @@ static void test_samples_stand_for_every_item(void **state)
             fl_speed_put_off(&speed);
         bool is_passed = (random >> 20 & 1) != 0 && speed.count >= FL_SPEED_SAMPLES &&
                          speed.outliers == 0 && fl_speed_pass(&speed);
-        if (!is_passed && fl_speed_wants_sample(&speed)) {
+        now += took;
+        if (is_passed) {
+            assert_int_equal(stood + speed.period - 1 - speed.countdown, i);
+            continue;
+        }
+        bool wants = fl_speed_wants_sample(&speed);
+
+        if (wants && random >> 28 == 1) {
+            fl_speed_take_back(&speed, speed.stands);
+            wants = fl_speed_wants_sample(&speed);
+        } else if (!wants && random >> 28 == 2) {
+            fl_speed_take_back(&speed, 0);
+            fl_speed_put_in(&speed);
+        } else if (!wants && random >> 28 == 3) {
+            fl_speed_leave_out(&speed);
+            stood++;
+        }
+        if (wants && !fl_speed_is_early(&speed, now - took)) {
             stood += speed.stands;
-            add_each(&speed, 1, ns[i * 4 / 200001] / 10.0);
+            fl_speed_add(&speed, 10.0, (double)took, now);
         }
         assert_int_equal(stood + speed.period - 1 - speed.countdown, i);
     }

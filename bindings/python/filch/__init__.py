@@ -12,17 +12,20 @@ filch.c is the C interface, for ctypes, and filch.lib the library.
 """
 from . import c
 from .batch import Batch
+from .call import Context, context
 from .csr import Csr, Rows
 from .data import Access, Data, Hold, Tiles, commute, read, readwrite, reduce, scratch, write
 from .error import THROWN, Error, Failure, Status
-from .graph import Graph
+from .graph import Graph, Task, task
 from .job import Job
 from .kernel import Kernel
 from .library import lib
-from .runtime import Device, Runtime
+from .local import Local
+from .pending import Pending
+from .runtime import Device, Runtime, version
 
 __all__ = [
-    "Access", "Batch", "Csr", "Data", "Device", "Error", "Failure", "Graph", "Hold", "Job",
-    "Kernel", "Rows", "Runtime", "Status", "THROWN", "Tiles", "c", "commute", "lib", "read",
-    "readwrite", "reduce", "scratch", "write",
+    "Access", "Batch", "Context", "Csr", "Data", "Device", "Error", "Failure", "Graph", "Hold",
+    "Job", "Kernel", "Local", "Pending", "Rows", "Runtime", "Status", "THROWN", "Task", "Tiles",
+    "c", "commute", "context", "lib", "read", "readwrite", "reduce", "scratch", "task", "version", "write",
 ]

@@ -97,27 +97,49 @@ class DataState(State):
             self.address = None         # not the host's
 
     def _create(self, shape, strides, tile, flags, label):
-        tiles = tile if isinstance(tile, tuple) else (tile, None if self.ndim == 1 else tile)
-        if len(tiles) != 2:
-            raise ValueError(f"tiles {tile} for an array of {self.ndim} axes")
-        rows, cols = _axis(shape[0], tiles[0], "rows"), _axis(shape[1], tiles[1], "columns")
-        self.cuts = (rows[2], cols[2])
+        desc = self._tiling(tile, label)
         across = int(self.is_transposed)                # NumPy's axis along C's rows
         self.ld = strides[1 - across] // self.dtype.itemsize if shape[1 - across] > 1 else 0
         self.ld = self.ld or shape[across]
+        desc.ptr, desc.element, desc.ld = self.address, self.dtype.itemsize, self.ld
+        desc.rows, desc.cols = shape[across], shape[1 - across]
+        desc.flags, desc.device = flags, self.device_index
+        self.handle = pointer_to(self.runtime, lib.filch_data_create, ctypes.byref(desc))
+
+    def _tiling(self, tile, label):
+        """A filch_data_desc with the cuts and the label."""
+        tiles = tile if isinstance(tile, tuple) else (tile, None if self.ndim == 1 else tile)
+        if len(tiles) != 2:
+            raise ValueError(f"tiles {tile} for an array of {self.ndim} axes")
+        rows = _axis(self.shape[0], tiles[0], "rows")
+        cols = _axis(self.shape[1], tiles[1], "columns")
+        self.cuts = (rows[2], cols[2])
         height, width = (cols, rows) if self.is_transposed else (rows, cols)
-        desc = c.filch_data_desc(
-            ptr=self.address, element=self.dtype.itemsize, rows=shape[across],
-            cols=shape[1 - across], ld=self.ld, tile_rows=height[0], tile_cols=width[0],
-            flags=flags, device=self.device_index, label=label.encode() if label else None)
+        desc = c.filch_data_desc(tile_rows=height[0], tile_cols=width[0],
+                                 label=label.encode() if label else None)
+        desc.kept = height[1], width[1]
         for sizes, name in (height[1], "row"), (width[1], "col"):
             if sizes is not None:
                 setattr(desc, f"{name}_cuts", ctypes.addressof(sizes))
                 setattr(desc, f"{name}_cut_count", len(sizes))
-        self.handle = pointer_to(self.runtime, lib.filch_data_create, ctypes.byref(desc))
+        return desc
 
     def end(self):
         return lib.filch_data_destroy(self.handle) == c.FILCH_OK
+
+
+class PartitionState(DataState):
+    """A handle that cuts the array of another into other tiles."""
+
+    def __init__(self, parent, tile, label):
+        State.__init__(self, parent.runtime)
+        self.parent = parent            # its handle stays as long
+        for name in ("source", "array", "is_transposed", "shape", "dtype", "ndim", "address", "ld",
+                     "is_writable", "device_index"):
+            setattr(self, name, getattr(parent, name))
+        desc, made = self._tiling(tile, label), ctypes.c_void_p()
+        self.check(lib.filch_data_partition, parent.handle, ctypes.byref(desc), ctypes.byref(made))
+        self.handle = made.value
 
 
 class Data:
@@ -178,6 +200,11 @@ class Data:
         if not isinstance(tiles, Tiles) or tiles.data is not self._state:
             raise TypeError("tiles are x[i], x[i, j] or x[i0:i1] of the data x")
         return Hold(tiles, MODES[mode], seconds)
+
+    def partition(self, tile=None, *, label=None):
+        """Makes a handle of the same array in other tiles, for Graph.partition()."""
+        self._state.runtime.sweep()
+        return Data(PartitionState(self._state, tile, label), self._state.source)
 
     def reduction(self, init, combine):
         """Defines reduce() accesses, by two Kernels without arguments: filch_data_reduction()."""

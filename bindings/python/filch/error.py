@@ -31,7 +31,8 @@ class Error(Exception):
 
     status is the status of the call or the job; code the own code of the task, the driver or the
     system; call, device and label name what is concerned; line is a position in the input. The
-    exception of a failed task is __cause__.
+    exception of a failed task is __cause__. added: of Graph.add_many(), the names of the tasks that
+    were added before.
     """
 
     def __init__(self, status, text, record=None, code=None):
@@ -43,6 +44,7 @@ class Error(Exception):
         self.device = record.device.decode(errors="replace") if record else ""
         self.label = record.label.decode(errors="replace") if record else ""
         self.line = record.line if record else 0
+        self.added = []
 
 
 def text_of(exception):
@@ -76,7 +78,10 @@ def failed(status, record, failures):
         code = getattr(cause, "code", THROWN) if isinstance(cause, Failure) else THROWN
         if cause is not None:
             label, device = record.label.decode(errors="replace"), record.device.decode()
-            text = f"{label} on {device}: {text_of(cause)}"
+            what = f"{label} on {device}"
+            if not device:              # a predicate, which runs on no device
+                what = text.replace(f" returned {record.native_code}", "")
+            text = f"{what}: {text_of(cause)}"
     error = Error(status, text, record, code)
     error.__cause__ = cause
     return error

@@ -4,7 +4,7 @@ import ctypes
 
 from . import c
 from .error import Status, failed
-from .library import lib
+from .library import TextStream, lib
 from .owner import State
 
 
@@ -18,6 +18,7 @@ class JobState(State):
         self.cell = ctypes.c_void_p()
         self.of = of                    # keeps the graph, or the function of the batch
         self.failures = failures
+        self.predicate = None           # of a repetition
 
     @property
     def handle(self):
@@ -33,6 +34,8 @@ class JobState(State):
     def drop(self):
         self.cell.value = None
         self.of = None
+        if self.predicate is not None:
+            self.predicate.forget()
 
 
 class Job:
@@ -102,9 +105,24 @@ class Job:
     def report(self, graph=None):
         """How the devices spent their time: a filch_report; with the graph also its path."""
         report = c.filch_report()
-        self._state.check(lib.filch_job_report, self._state.handle, graph and graph.handle,
+        self._state.check(lib.filch_job_report, self._state.handle, _handle_of(graph),
                           ctypes.byref(report), None, 0)
         return report
+
+    def losses(self):
+        """How each device spent its time: filch_losses."""
+        report = c.filch_report()
+        losses = (c.filch_losses * self.report().device_count)()
+        self._state.check(lib.filch_job_report, self._state.handle, None, ctypes.byref(report),
+                          losses, len(losses))
+        return list(losses)
+
+    def report_text(self, graph=None):
+        """The report as a text: where the time went, and what to change first."""
+        with TextStream() as stream:
+            self._state.check(lib.filch_report_print, self._state.handle, _handle_of(graph),
+                              stream.file)
+            return stream.text()
 
     def items(self):
         """Fate of a complete batch's items: a list of (lo, hi, status)."""
@@ -122,6 +140,13 @@ class Job:
         rest = JobState(state.runtime, state.of, state.failures)
         state.check(lib.filch_job_resume, state.handle, None, None, ctypes.byref(rest.cell))
         return Job(rest)
+
+
+def _handle_of(graph):
+    """Handle of a Graph; None: no graph."""
+    if graph is not None and not hasattr(graph, "add_many"):
+        raise TypeError(f"the graph of a job, not a {type(graph).__name__}")
+    return graph.handle if graph is not None else None
 
 
 def submit_desc(label, on_failure):

@@ -5,6 +5,7 @@ import ctypes
 import numpy
 
 from . import c
+from .library import lib
 
 _api = ctypes.pythonapi
 _api.PyCapsule_GetName.restype = ctypes.c_char_p
@@ -64,9 +65,9 @@ def cuda_desc(options):
     return desc
 
 
-def kernel_desc(name, host, args, cuda, work):
+def kernel_desc(name, host, args, cuda, work, members):
     """filch_codelet_desc, and what must live as long as the codelet."""
-    desc = c.filch_codelet_desc(name=name.encode(), arg_size=_size_of(args))
+    desc = c.filch_codelet_desc(name=name.encode(), arg_size=_size_of(args), **members)
     if host is not None:
         desc.host = c.filch_host_fn(address_of(host))
     if work is not None:
@@ -95,6 +96,12 @@ class Kernel:
         self._args, self._arg_size = args, arg_size
         self._dtypes = None if dtypes is None else [
             each if each is None else numpy.dtype(each) for each in dtypes]
+
+    def speed(self, device):
+        """The measured speed of the kernel on a device, by its index: a filch_speed."""
+        speed = c.filch_speed()
+        self.runtime.check(lib.filch_codelet_speed, self.handle, device, ctypes.byref(speed))
+        return speed
 
     def bytes_of(self, args):
         """Arguments by value, as filch copies them."""

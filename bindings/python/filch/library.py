@@ -42,3 +42,33 @@ def load():
 
 
 lib = load()
+
+
+class TextStream:
+    """A stream of C's that collects text in memory; a context manager."""
+
+    def __init__(self):
+        self._text, self._bytes = ctypes.c_void_p(), ctypes.c_size_t()
+        self._libc = libc = ctypes.CDLL(None, use_errno=True)
+        libc.open_memstream.restype = ctypes.c_void_p
+        libc.open_memstream.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        libc.fflush.argtypes = libc.fclose.argtypes = libc.free.argtypes = [ctypes.c_void_p]
+        self.file = None
+
+    def __enter__(self):
+        self.file = self._libc.open_memstream(ctypes.addressof(self._text),
+                                              ctypes.addressof(self._bytes))
+        if self.file is None:
+            raise OSError(ctypes.get_errno(), "open_memstream")
+        return self
+
+    def __exit__(self, kind, value, trace):
+        file, self.file = self.file, None
+        self._libc.fclose(file)
+        self._libc.free(self._text)
+
+    def text(self):
+        """What was written so far."""
+        if self._libc.fflush(self.file) != 0:
+            raise OSError(ctypes.get_errno(), "fflush")
+        return ctypes.string_at(self._text, self._bytes.value).decode(errors="replace")

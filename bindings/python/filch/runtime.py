@@ -3,6 +3,7 @@
 import atexit
 import collections
 import ctypes
+import operator
 import os
 import threading
 import time
@@ -10,18 +11,39 @@ import weakref
 
 from . import c, call
 from .batch import Batch
+from .call import Failures
 from .csr import Csr, CsrState
 from .data import Contents, Data, DataState
 from .error import Error, refused
 from .graph import Graph
+from .job import Job, JobState
 from .kernel import Kernel, builtin_dtypes, cuda_desc, kernel_desc
 from .library import lib
+from .local import Local, openers_of
 from .owner import pointer_to
 
 SLICE = 0.05        # seconds of a wait between looks at signals, and at the runtime's end
 
 _live = weakref.WeakSet()
 _orphans = []       # runtimes that were dropped inside a task
+
+
+_PRESENCES = {value: name[len("FILCH_PRESENCE_"):].lower() for name, value in vars(c).items()
+              if name.startswith("FILCH_PRESENCE_")}
+
+
+def _bytes(value):
+    """A number of bytes."""
+    if not 0 <= operator.index(value) < 2 ** 64:
+        raise ValueError(f"{value} bytes")
+    return operator.index(value)
+
+
+def _index(device):
+    """Index of a device, for a function that refuses indices of no device."""
+    if not 0 <= operator.index(device) < c.FILCH_LINK_HOST:
+        raise Error(c.FILCH_BAD_INDEX, f"{device} is no index of a device")
+    return operator.index(device)
 
 
 class Device:
@@ -46,6 +68,11 @@ def _constant(prefix, value):
     if not hasattr(c, name):
         raise ValueError(f"no {name} is known")
     return getattr(c, name)
+
+
+def version():
+    """The library's version: major * 10000 + minor * 100 + patch."""
+    return lib.filch_version()
 
 
 class Runtime:
@@ -245,6 +272,66 @@ class Runtime:
         return [self._device(k) for k in range(self.use(lib.filch_device_count, self.handle))]
 
     @property
+    def refused(self):
+        """Devices that were left out as unusable: their names and why, as (name, Error)."""
+        found = []
+        for k in range(self.use(lib.filch_device_refused_count, self.handle)):
+            each = c.filch_device_refusal()
+            self.check(lib.filch_device_refused_at, self.handle, k, ctypes.byref(each))
+            found.append((each.name.decode(errors="replace"),
+                          refused(each.error.status, each.error)))
+        return found
+
+    def memory(self, device):
+        """What filch holds of the memory of a device, by its index: a filch_memory_stats."""
+        stats = c.filch_memory_stats()
+        self.check(lib.filch_device_memory, self.handle, _index(device),
+                   ctypes.byref(stats))
+        return stats
+
+    def trim(self, device, keep=0):
+        """Hands unused memory back to a device, but for so many bytes."""
+        self.check(lib.filch_device_trim, self.handle, _index(device), _bytes(keep))
+
+    def withdraw(self, device):
+        """Asks a device to begin no more work, until readmit()."""
+        self.check(lib.filch_device_withdraw, self.handle, _index(device))
+
+    def readmit(self, device):
+        """Brings a withdrawn device back."""
+        self.check(lib.filch_device_readmit, self.handle, _index(device))
+
+    def presence(self, device):
+        """Whether a device takes part: "there", "leaving", "withdrawn" or "lost"."""
+        presence = ctypes.c_int()
+        self.check(lib.filch_device_presence, self.handle, _index(device),
+                   ctypes.addressof(presence))
+        return _PRESENCES[presence.value]
+
+    def link(self, source, target):
+        """The link from a device's memory to another's: a filch_link. None is the host's memory."""
+        link = c.filch_link()
+        ends = [c.FILCH_LINK_HOST if each is None else _index(each)
+                for each in (source, target)]
+        self.check(lib.filch_device_link, self.handle, *ends, ctypes.byref(link))
+        return link
+
+    def measure_links(self):
+        """Measures the bandwidth between every two memories, by copies."""
+        self.check(lib.filch_device_measure_links, self.handle)
+
+    @property
+    def speeds(self):
+        """The state of the file of speeds: a filch_speeds."""
+        speeds = c.filch_speeds()
+        self.check(lib.filch_runtime_speeds, self.handle, ctypes.byref(speeds))
+        return speeds
+
+    def save_speeds(self):
+        """Saves the speeds measured so far in the file of speeds, as the end of the runtime does."""
+        self.check(lib.filch_runtime_save_speeds, self.handle)
+
+    @property
     def usage(self):
         """What the runtime holds: the members of filch_usage."""
         usage = c.filch_usage()
@@ -265,6 +352,23 @@ class Runtime:
         flags = ((managed and c.FILCH_DATA_MANAGED) | (pin and c.FILCH_DATA_PIN) |
                  (ordered and c.FILCH_DATA_ORDERED))
         return Data(DataState(self, array, tile, flags, label, device), array)
+
+    def broadcast(self, data, devices=None):
+        """Sends managed data to devices, by their indices; None: to every one. Returns the Job."""
+        if not isinstance(data, Data):
+            raise TypeError(f"a broadcast is of data, not of a {type(data).__name__}")
+        self.sweep()
+        desc = c.filch_broadcast_desc()
+        if devices is not None:
+            indices = [_index(each) for each in devices]
+            if not indices:
+                raise ValueError("a broadcast to no device")
+            desc.kept = (ctypes.c_uint32 * len(indices))(*indices)
+            desc.devices, desc.device_count = ctypes.addressof(desc.kept), len(indices)
+        made = JobState(self, data._state, Failures())
+        self.check(lib.filch_data_broadcast, data._state.handle, ctypes.byref(desc), None,
+                   ctypes.byref(made.cell))
+        return Job(made)
 
     def csr(self, matrix, tile=None, *, blocks=None, pin=False, label=None):
         """Makes a handle of a sparse matrix in compressed rows, cut into row blocks.
@@ -310,7 +414,8 @@ class Runtime:
         """
         return Batch(self, n, function, arguments, grain, name, work, args)
 
-    def kernel(self, name, host=None, *, args=0, cuda=None, work=None, dtypes=None):
+    def kernel(self, name, host=None, *, args=0, cuda=None, work=None, dtypes=None, pends=False,
+               open=None, close=None, user=None):
         """Makes a Kernel of a compiled function.
 
         host is a function int(const filch_call *) of C's: its address, a function of ctypes, a
@@ -318,11 +423,37 @@ class Runtime:
         args is the type of its arguments by value: a structure or type of ctypes, a dtype, or a
         number of bytes. cuda: a dict with members of filch_cuda_desc: source, entry, grid, block
         and so on. work: a compiled function double(const filch_call *). dtypes: of the accesses.
+        pends: tasks may end later (FILCH_CODELET_MAY_PEND).
+
+        open and close make and release the state of a device, filch_call.state. They are compiled
+        functions as filch_codelet_desc has them; or Python functions, where open(device) gets the
+        device's index and returns an object of ctypes, an array or an address, and close(state)
+        gets it back as the runtime ends. user is filch_call.user: an object of ctypes, an array or
+        an address.
         """
-        desc, kept = kernel_desc(name, host, args, cuda_desc(cuda), work)
-        self._kept.append(kept)
-        handle = pointer_to(self, lib.filch_codelet_create, ctypes.byref(desc))
+        openers, members, kept = openers_of(open, close, user)
+        if pends:
+            members["flags"] = c.FILCH_CODELET_MAY_PEND
+        desc, own = kernel_desc(name, host, args, cuda_desc(cuda), work, members)
+        self.keep((own, kept))
+        if openers is not None:
+            handle = openers.create(self, desc)
+        else:
+            handle = pointer_to(self, lib.filch_codelet_create, ctypes.byref(desc))
         return Kernel(self, handle, name, args, desc.arg_size, dtypes)
+
+    def local(self, open, close=None):
+        """Makes a Local: a value for each device that runs Python functions, such as a workspace.
+
+        open(device) gets the index of a device and returns its value, at once for every device.
+        close(value) is called as the runtime ends, behind the last function. Both must not call
+        filch.
+        """
+        return Local(self, open, close, call.host)
+
+    def keep(self, what):
+        """Lets something live as long as the runtime."""
+        self._kept.append(what)
 
     def builtin(self, name):
         """Makes a Kernel of one of filch's own, for GPUs and cores, e.g. "gemm_f64"."""
@@ -331,25 +462,34 @@ class Runtime:
         return Kernel(self, handle, name, found.arg_size, found.arg_size,
                       builtin_dtypes(name, found.view_count))
 
-    def codelet(self, name, has_work):
+    def codelet(self, name, has_work, pends=False):
         """The codelet of Python functions of a name: speeds are measured for each name."""
-        handle = self._codelets.get((name, has_work))
+        handle = self._codelets.get((name, has_work, pends))
         if handle is None:
             desc = c.filch_codelet_desc(name=name.encode(), host=call.host,
-                                        arg_size=ctypes.sizeof(call.Arguments))
+                                        arg_size=ctypes.sizeof(call.Arguments),
+                                        flags=pends and c.FILCH_CODELET_MAY_PEND)
             if has_work:
                 desc.work = call.work
             handle = pointer_to(self, lib.filch_codelet_create, ctypes.byref(desc))
-            self._codelets[name, has_work] = handle
+            self._codelets[name, has_work, pends] = handle
         return handle
 
     def trace_start(self):
         """Starts recording a trace."""
         self.check(lib.filch_trace_start, self.handle)
 
+    def trace_stop(self):
+        """Stops recording; what was recorded stays, and a later start appends."""
+        self.check(lib.filch_trace_stop, self.handle)
+
     def trace_write(self, path):
         """Writes what was recorded, as JSON for Perfetto."""
         self.check(lib.filch_trace_write, self.handle, os.fsencode(path))
+
+    def report_write(self, path):
+        """Writes a report of what was recorded, one HTML file for a browser."""
+        self.check(lib.filch_report_write, self.handle, os.fsencode(path))
 
 
 @atexit.register

@@ -242,20 +242,38 @@ class failures
     std::uint64_t run_ = 0, swept_ = 0;
 };
 
-/* Calls a body of the host's inside a function of the C interface: no exception leaves. */
-template <class Body> int guarded(failures *texts, const Body &body) noexcept
+/* The code of the exception being handled, with its text for texts, or without them for filch. */
+inline int tell(failures *texts, const filch_call *call, std::int32_t code,
+                const char *text) noexcept
 {
-    std::int32_t code = thrown;
+    if (!texts && call) {
+        filch_call_set_text(call, text);
+    }
+    return texts ? texts->note(code, text) : code;
+}
+
+/* Calls a body of the host's inside a function of the C interface: no exception leaves. */
+template <class Body>
+int guarded(failures *texts, const Body &body, const filch_call *call = nullptr) noexcept
+{
     try {
         return body();
     } catch (const failure &caught) {
-        code = caught.code();
-        return texts ? texts->note(code, caught.what()) : code;
+        return tell(texts, call, caught.code(), caught.what());
     } catch (const std::exception &caught) {
-        return texts ? texts->note(code, caught.what()) : code;
+        return tell(texts, call, thrown, caught.what());
     } catch (...) {
-        return texts ? texts->note(code, "an exception that is no std::exception") : code;
+        return tell(texts, call, thrown, "an exception that is no std::exception");
     }
+}
+
+/* What a kernel's function has told filch of its exception, behind the name of the device. */
+inline std::string told_of(const filch_error &details)
+{
+    const std::string text = details.text, device = " on " + std::string(details.device) + ": ";
+    const std::size_t at = text.find(device);
+    return at == std::string::npos ? "an exception, whose text was not kept"
+                                   : text.substr(at + device.size());
 }
 
 /* The function's own code of what a record has. No number of a text is shown. */
@@ -280,7 +298,7 @@ inline error make_error(filch_error details, filch_status status, const char *ca
     if (details.status == FILCH_TASK_FAILED && failures::is_number(details.native_code)) {
         if (!texts || !texts->find(details.native_code, entry)) {
             entry.code = thrown;
-            entry.text = "an exception, whose text was not kept";
+            entry.text = told_of(details);
         }
         if (details.device[0] != '\0') {
             text = std::string(details.label) + " on " + details.device;

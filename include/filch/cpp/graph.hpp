@@ -506,6 +506,7 @@ class [[nodiscard]] graph
         desc.host = host;
         desc.work = what.units_ >= 0 ? detail::units_of_task : nullptr;
         desc.arg_size = static_cast<std::uint32_t>(arg_size);
+        desc.flags = what.flags_;
         return state_->runtime->codelet(desc);
     }
 
@@ -546,6 +547,16 @@ class [[nodiscard]] graph
 
     std::shared_ptr<detail::graph_state> state_;
 };
+
+inline filch_report job::report(const graph &of) const
+{
+    return report_with(of.handle(), nullptr, 0);
+}
+
+inline void job::print_report(std::FILE *file, const graph &of) const
+{
+    print_with(of.handle(), file);
+}
 
 } // namespace filch
 

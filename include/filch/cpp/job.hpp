@@ -7,9 +7,12 @@
 #define FILCH_CPP_JOB_HPP
 
 #include "filch/cpp/task.hpp"
+#include "filch/report.h"
 
 namespace filch
 {
+
+class graph;
 
 namespace detail
 {
@@ -218,6 +221,60 @@ class [[nodiscard]] job
     }
 
     /**
+     * Breakdown of the devices' time, filch_job_report(), without the longest path.
+     *
+     * @return the report.
+     * @throw error as filch_job_report(): FILCH_WRONG_STATE (a broadcast, a repetition) and others.
+     */
+    filch_report report() const
+    {
+        return report_with(nullptr, nullptr, 0);
+    }
+
+    /**
+     * The same with the longest path through the graph.
+     *
+     * @param of the closed graph that the job ran or runs.
+     * @return the report.
+     * @throw error as filch_job_report(): FILCH_INVALID_ARGUMENT (another graph) and others.
+     */
+    filch_report report(const graph &of) const;
+
+    /**
+     * Breakdown of every device's time, filch_job_report().
+     *
+     * @return an element a device.
+     * @throw error as report(); std::bad_alloc.
+     */
+    std::vector<filch_losses> losses() const
+    {
+        std::vector<filch_losses> made(report().device_count);
+        report_with(nullptr, made.data(), static_cast<std::uint32_t>(made.size()));
+        return made;
+    }
+
+    /**
+     * Writes the report as text, filch_report_print(): where the time went, and what to change
+     * first.
+     *
+     * @param file an open stream; the caller checks the stream's errors.
+     * @throw error as report(); FILCH_INVALID_ARGUMENT (null @p file).
+     */
+    void print_report(std::FILE *file) const
+    {
+        print_with(nullptr, file);
+    }
+
+    /**
+     * The same with the longest path through the graph.
+     *
+     * @param file an open stream; the caller checks the stream's errors.
+     * @param of   the closed graph that the job ran or runs.
+     * @throw error as above; FILCH_INVALID_ARGUMENT (another graph).
+     */
+    void print_report(std::FILE *file, const graph &of) const;
+
+    /**
      * Lets the job run on without the owner, which is empty afterwards. Functions with their
      * captures live until the job has ended; memory behind captured references and pointers, and
      * buffers, must live as long: wait by runtime::drain(). The end of the runtime cancels the job.
@@ -234,7 +291,7 @@ class [[nodiscard]] job
     }
 
     /**
-     * @return handle for calls of the C interface, e.g. filch_job_report(); stays the owner's; null
+     * @return handle for calls of the C interface; stays the owner's; null
      *         after the runtime.
      */
     filch_job *handle() const noexcept
@@ -264,6 +321,20 @@ class [[nodiscard]] job
     void check(filch_status status, const char *call) const
     {
         detail::check(state_->runtime->handle, status, call);
+    }
+
+    filch_report report_with(filch_graph *of, filch_losses *devices, std::uint32_t count) const
+    {
+        const char *call = "filch_job_report";
+        filch_report made = FILCH_REPORT_INIT;
+        check(filch_job_report(live(call), of, &made, devices, count), call);
+        return made;
+    }
+
+    void print_with(filch_graph *of, std::FILE *file) const
+    {
+        const char *call = "filch_report_print";
+        check(filch_report_print(live(call), of, file), call);
     }
 
     /* Throws what a wait that has ended has to tell. */

@@ -8,9 +8,18 @@
 
 #include "filch/cpp/batch.hpp"
 #include "filch/cpp/graph.hpp"
+#include "filch/cpp/local.hpp"
+#include "filch/speed.h"
+#include "filch/trace.h"
 
 namespace filch
 {
+
+/** @return the library's version: major * 10000 + minor * 100 + patch. */
+inline std::uint32_t version() noexcept
+{
+    return filch_version();
+}
 
 /**
  * Runtime; owner, move-only.
@@ -234,7 +243,7 @@ class runtime
      *
      * Parameters of the CUDA kernel are a filch_view for every view, for batches and divisible
      * tasks a filch_range, and the arguments. An exception of the host function fails the task with
-     * its code; the text does not reach the caller.
+     * its code and its text; the exception itself does not reach the caller.
      *
      * @tparam Function the host function.
      * @param name  name in errors and traces; copied.
@@ -291,6 +300,84 @@ class runtime
         filch_codelet *made = nullptr;
         check(filch_codelet_create_builtin(live(call), name, &made), call);
         return filch::codelet(made, filch_kernel_find(name)->arg_size);
+    }
+
+    /**
+     * Makes a value for each device that runs host functions, e.g. a workspace or a handle of
+     * another library: filch_codelet_desc.open.
+     *
+     *     auto space = runtime.local([](std::uint32_t) { return std::vector<double>(1000); });
+     *     graph.add("solve", [space](filch::context here, filch::view<double> x) {
+     *         std::vector<double> &mine = space.of(here); … }, filch::readwrite(x.tile(i)));
+     *
+     * The values are destroyed as the runtime ends, after the last function has returned.
+     *
+     * @param open T(std::uint32_t device): makes the value of a device, given its index; called at
+     *             once, one device after the other. Must not call filch. Neither must T's
+     *             destructor, and that must not throw.
+     * @return the values.
+     * @throw error FILCH_TASK_FAILED: @p open has thrown, with the text and the exception; values
+     *              made before are destroyed. The refusals of filch_codelet_create();
+     *              std::bad_alloc.
+     */
+    template <class Open> auto local(Open &&open) const
+    {
+        using T = std::decay_t<std::invoke_result_t<Open &, std::uint32_t>>;
+        const char *call = "filch::runtime::local";
+        live(call);
+        auto made = std::make_shared<detail::local_state<T>>(device_count());
+        state_->keep(made);
+        filch_codelet *codelet = nullptr;
+        const filch_status status = made->create(state_->handle, open, &codelet);
+        if (status == FILCH_TASK_FAILED) {
+            filch_error details = FILCH_ERROR_INIT;
+            filch_runtime_error(state_->handle, &details);
+            throw detail::make_error(details, status, call, &made->texts);
+        }
+        check(status, call);
+        return filch::local<T>(made.get());
+    }
+
+    /**
+     * Starts recording a trace, filch_trace_start().
+     *
+     * @throw error as filch_trace_start().
+     */
+    void trace_start() const
+    {
+        check(filch_trace_start(live("filch_trace_start")), "filch_trace_start");
+    }
+
+    /**
+     * Stops recording, filch_trace_stop(); a later start appends.
+     *
+     * @throw error as filch_trace_stop().
+     */
+    void trace_stop() const
+    {
+        check(filch_trace_stop(live("filch_trace_stop")), "filch_trace_stop");
+    }
+
+    /**
+     * Writes what was recorded as JSON for Perfetto, filch_trace_write().
+     *
+     * @param path the file.
+     * @throw error as filch_trace_write(): FILCH_IO, FILCH_BUSY and others.
+     */
+    void trace_write(const std::string &path) const
+    {
+        check(filch_trace_write(live("filch_trace_write"), path.c_str()), "filch_trace_write");
+    }
+
+    /**
+     * Writes a report of what was recorded, one HTML file for a browser, filch_report_write().
+     *
+     * @param path the file.
+     * @throw error as filch_report_write(): FILCH_IO, FILCH_BUSY and others.
+     */
+    void report_write(const std::string &path) const
+    {
+        check(filch_report_write(live("filch_report_write"), path.c_str()), "filch_report_write");
     }
 
     /**
@@ -386,6 +473,166 @@ class runtime
         filch_device_info made = FILCH_DEVICE_INFO_INIT;
         check(filch_device_at(live("filch_device_at"), index, &made), "filch_device_at");
         return made;
+    }
+
+    /**
+     * Devices left out as unusable, filch_device_refused_at().
+     *
+     * @return names and reasons.
+     * @throw error FILCH_INVALID_HANDLE, FILCH_FORKED; std::bad_alloc.
+     */
+    std::vector<filch_device_refusal> refused() const
+    {
+        const char *call = "filch_device_refused_at";
+        std::vector<filch_device_refusal> made(filch_device_refused_count(live(call)));
+        for (std::uint32_t k = 0; k < made.size(); ++k) {
+            made[k] = FILCH_DEVICE_REFUSAL_INIT;
+            check(filch_device_refused_at(state_->handle, k, &made[k]), call);
+        }
+        return made;
+    }
+
+    /**
+     * Memory of a device held by filch, filch_device_memory().
+     *
+     * @param index 0 to device_count() - 1.
+     * @return the bytes.
+     * @throw error as filch_device_memory().
+     */
+    filch_memory_stats memory(std::uint32_t index) const
+    {
+        filch_memory_stats made = FILCH_MEMORY_STATS_INIT;
+        check(filch_device_memory(live("filch_device_memory"), index, &made),
+              "filch_device_memory");
+        return made;
+    }
+
+    /**
+     * Hands unused memory back to a device, filch_device_trim().
+     *
+     * @param index 0 to device_count() - 1.
+     * @param keep  bytes that filch may go on holding.
+     * @throw error as filch_device_trim().
+     */
+    void trim(std::uint32_t index, std::uint64_t keep = 0) const
+    {
+        check(filch_device_trim(live("filch_device_trim"), index, keep), "filch_device_trim");
+    }
+
+    /**
+     * Asks a device to begin no more work, filch_device_withdraw().
+     *
+     * @param index 0 to device_count() - 1.
+     * @throw error as filch_device_withdraw().
+     */
+    void withdraw(std::uint32_t index) const
+    {
+        check(filch_device_withdraw(live("filch_device_withdraw"), index), "filch_device_withdraw");
+    }
+
+    /**
+     * Brings a withdrawn device back, filch_device_readmit().
+     *
+     * @param index 0 to device_count() - 1.
+     * @throw error as filch_device_readmit().
+     */
+    void readmit(std::uint32_t index) const
+    {
+        check(filch_device_readmit(live("filch_device_readmit"), index), "filch_device_readmit");
+    }
+
+    /**
+     * Reports whether a device takes part, filch_device_presence().
+     *
+     * @param index 0 to device_count() - 1.
+     * @return the state.
+     * @throw error as filch_device_presence().
+     */
+    filch_presence presence(std::uint32_t index) const
+    {
+        filch_presence made = FILCH_PRESENCE_THERE;
+        check(filch_device_presence(live("filch_device_presence"), index, &made),
+              "filch_device_presence");
+        return made;
+    }
+
+    /**
+     * Describes the link between two memories, filch_device_link().
+     *
+     * @param from index of a device, or FILCH_LINK_HOST.
+     * @param to   index of a device, or FILCH_LINK_HOST.
+     * @return the link.
+     * @throw error as filch_device_link().
+     */
+    filch_link link(std::uint32_t from, std::uint32_t to) const
+    {
+        filch_link made = FILCH_LINK_INIT;
+        check(filch_device_link(live("filch_device_link"), from, to, &made), "filch_device_link");
+        return made;
+    }
+
+    /**
+     * Measures the bandwidth between every two memories, filch_device_measure_links().
+     *
+     * @throw error as filch_device_measure_links().
+     */
+    void measure_links() const
+    {
+        const char *call = "filch_device_measure_links";
+        check(filch_device_measure_links(live(call)), call);
+    }
+
+    /**
+     * What the runtime holds, filch_runtime_usage().
+     *
+     * @return the numbers.
+     * @throw error as filch_runtime_usage().
+     */
+    filch_usage usage() const
+    {
+        filch_usage made = FILCH_USAGE_INIT;
+        check(filch_runtime_usage(live("filch_runtime_usage"), &made), "filch_runtime_usage");
+        return made;
+    }
+
+    /**
+     * Measured speed of a codelet on a device, filch_codelet_speed().
+     *
+     * @param code  a filch::kernel or filch::codelet of the runtime.
+     * @param index 0 to device_count() - 1.
+     * @return the estimate.
+     * @throw error as filch_codelet_speed().
+     */
+    template <class Code> filch_speed speed(const Code &code, std::uint32_t index) const
+    {
+        filch_speed made = FILCH_SPEED_INIT;
+        live("filch_codelet_speed");
+        check(filch_codelet_speed(code.handle(), index, &made), "filch_codelet_speed");
+        return made;
+    }
+
+    /**
+     * State of the file of speeds, filch_runtime_speeds().
+     *
+     * @return the state.
+     * @throw error as filch_runtime_speeds().
+     */
+    filch_speeds speeds() const
+    {
+        filch_speeds made = FILCH_SPEEDS_INIT;
+        check(filch_runtime_speeds(live("filch_runtime_speeds"), &made), "filch_runtime_speeds");
+        return made;
+    }
+
+    /**
+     * Saves the speeds measured so far, filch_runtime_save_speeds().
+     *
+     * @throw error as filch_runtime_save_speeds().
+     */
+    void save_speeds() const
+    {
+        const char *call = "filch_runtime_save_speeds";
+        check(filch_runtime_save_speeds(live(call)), call);
     }
 
     /** @return handle for calls of the C interface; stays the owner's. */

@@ -118,11 +118,18 @@ class runtime_state
             return found;
         }
         std::unique_ptr<cached> made(
-            new cached{head, desc.host, desc.work, desc.arg_size, desc.name, nullptr});
+            new cached{head, desc.host, desc.work, desc.arg_size, desc.flags, desc.name, nullptr});
         check(handle, filch_codelet_create(handle, &desc, &made->handle), "filch_codelet_create");
         found = made->handle;
         bucket.store(made.release(), std::memory_order_release); /* release: made first */
         return found;
+    }
+
+    /* Lets an object live as long as the state. */
+    void keep(std::shared_ptr<void> object)
+    {
+        const std::lock_guard<std::mutex> lock(making_);
+        kept_.push_back(std::move(object));
     }
 
     filch_runtime *handle = nullptr; /* null once the runtime has ended */
@@ -133,6 +140,7 @@ class runtime_state
         filch_host_fn host;
         filch_work_fn work;
         std::uint32_t arg_size;
+        std::uint32_t flags;
         std::string name;
         filch_codelet *handle;
     };
@@ -142,7 +150,7 @@ class runtime_state
     {
         for (; at; at = at->next) {
             if (at->host == desc.host && at->work == desc.work && at->arg_size == desc.arg_size &&
-                std::strcmp(at->name.c_str(), desc.name) == 0) {
+                at->flags == desc.flags && std::strcmp(at->name.c_str(), desc.name) == 0) {
                 return at->handle;
             }
         }
@@ -158,7 +166,8 @@ class runtime_state
     }
 
     std::mutex mutex_;  /* of leftovers */
-    std::mutex making_; /* of codelets */
+    std::mutex making_; /* of codelets and kept objects */
+    std::vector<std::shared_ptr<void>> kept_;
     leftover *leftovers_ = nullptr;
     std::atomic<cached *> codelets_[buckets] = {};
 };

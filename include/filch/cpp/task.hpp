@@ -21,6 +21,9 @@
  * cost an allocation a task. filch destroys captures with the graph; of an open graph, once the
  * task has run.
  *
+ * A function of a task with task::pends() may take a filch::pending by context::pend(): the task
+ * then ends by the token, on whatever thread.
+ *
  * Such functions run on host devices. Code for GPUs is a filch::kernel or a filch::codelet.
  */
 #ifndef FILCH_CPP_TASK_HPP
@@ -243,12 +246,12 @@ template <class G> void require_function(const char *call, const char *name, con
 /* --- Calls --- */
 
 template <class Layout, std::size_t I>
-typename Layout::template at<I> make_parameter(const filch_call *call,
-                                               const std::uint8_t *sizes) noexcept
+typename Layout::template at<I> make_parameter(const filch_call *call, const std::uint8_t *sizes,
+                                               pend_frame &frame) noexcept
 {
     using P = typename Layout::template at<I>;
     if constexpr (std::is_same_v<P, context>) {
-        return context(*call);
+        return context(*call, &frame);
     } else if constexpr (std::is_same_v<P, range>) {
         return range{call->lo, call->hi};
     } else if constexpr (parameter<P>::is_views) {
@@ -266,25 +269,37 @@ typename Layout::template at<I> make_parameter(const filch_call *call,
 
 template <class F, class L, std::size_t... I>
 int invoke_with(const F &function, const filch_call *call, const std::uint8_t *sizes,
-                std::index_sequence<I...>)
+                pend_frame &frame, std::index_sequence<I...>)
 {
     using result = typename signature<F>::result;
     static_assert(std::is_void_v<result> || std::is_same_v<result, int>,
                   "the function of a task returns nothing or an int");
     (void)call;
     (void)sizes;
+    (void)frame;
     if constexpr (std::is_void_v<result>) {
-        function(make_parameter<layout<L>, I>(call, sizes)...);
+        function(make_parameter<layout<L>, I>(call, sizes, frame)...);
         return 0;
     } else {
-        return function(make_parameter<layout<L>, I>(call, sizes)...);
+        return function(make_parameter<layout<L>, I>(call, sizes, frame)...);
     }
 }
 
-template <class F> int invoke(const F &function, const filch_call *call, const std::uint8_t *sizes)
+/* Calls the function; an exception becomes a code, with a text for texts or else for filch. */
+template <class F>
+int invoke(const F &function, const filch_call *call, const std::uint8_t *sizes,
+           failures *texts) noexcept
 {
     using L = typename signature<F>::parameters;
-    return invoke_with<F, L>(function, call, sizes, std::make_index_sequence<L::size>{});
+    pend_frame frame;
+    const int code = guarded(
+        texts,
+        [&] {
+            return invoke_with<F, L>(function, call, sizes, frame,
+                                     std::make_index_sequence<L::size>{});
+        },
+        call);
+    return frame.leave(code, call);
 }
 
 /* Begin of the arguments of a task made from a function. */
@@ -330,16 +345,14 @@ template <class F> struct entry {
     static int run_packet(const filch_call *call) noexcept
     {
         const packet<F> *args = static_cast<const packet<F> *>(call->args);
-        return guarded(&args->head.of->texts,
-                       [&] { return invoke(args->function, call, args->head.sizes); });
+        return invoke(args->function, call, args->head.sizes, &args->head.of->texts);
     }
 
     static int run_reference(const filch_call *call) noexcept
     {
         const reference args = *static_cast<const reference *>(call->args);
         const F &function = static_cast<const stored<F> *>(args.function)->function;
-        int code =
-            guarded(&args.head.of->texts, [&] { return invoke(function, call, args.head.sizes); });
+        const int code = invoke(function, call, args.head.sizes, &args.head.of->texts);
         if (args.is_once) {
             args.head.of->drop(args.function);
         }
@@ -361,7 +374,7 @@ inline double units_of_items(const filch_call *call) noexcept
 template <auto Function> struct constant_entry {
     static int run(const filch_call *call) noexcept
     {
-        return guarded(nullptr, [&] { return invoke(Function, call, nullptr); });
+        return invoke(Function, call, nullptr, nullptr);
     }
 };
 
@@ -476,10 +489,24 @@ class task : public task_options<task>
         return made;
     }
 
+    /**
+     * Lets the function make its task pending, by context::pend(). Not for tasks with items or with
+     * reducing accesses.
+     *
+     * @return a copy that may pend.
+     */
+    task pends() const
+    {
+        task made = *this;
+        made.flags_ = FILCH_CODELET_MAY_PEND;
+        return made;
+    }
+
   private:
     friend class graph;
     const char *name_;
     double units_ = -1; /* not declared */
+    std::uint32_t flags_ = 0;
 };
 
 /**

@@ -16,7 +16,7 @@
 #include <span>
 #endif
 
-#include "filch/cpp/error.hpp"
+#include "filch/cpp/pending.hpp"
 
 namespace filch
 {
@@ -207,6 +207,17 @@ class context
     {
     }
 
+    /**
+     * Makes the context of a function that may pend.
+     *
+     * @param call  the call.
+     * @param frame private to the C++ interface.
+     */
+    context(const filch_call &call, detail::pend_frame *frame) noexcept
+        : call_(&call), frame_(frame)
+    {
+    }
+
     /** @return index of the device that runs the call. */
     std::uint32_t device() const noexcept
     {
@@ -230,6 +241,30 @@ class context
         detail::check(call_->runtime, filch_call_finish(call_), "filch_call_finish");
     }
 
+    /**
+     * Makes the task pending, filch_call_pend(): the task ends by the token, after the function has
+     * returned. For functions of tasks with task::pends(), and of kernels and codelets with
+     * FILCH_CODELET_MAY_PEND. The function returns nothing, or 0. Views stay valid until the end,
+     * captures until the function has returned.
+     *
+     * @return the token.
+     * @throw error FILCH_WRONG_STATE (the kind of task may not pend; the task is pending already;
+     *              the call is not of the innermost function running on the thread);
+     *              std::bad_alloc.
+     */
+    pending pend() const
+    {
+        const char *name = "filch_call_pend";
+        if (!frame_ || frame_->state) {
+            throw error(FILCH_WRONG_STATE, name,
+                        frame_ ? "the task is pending already" : "the context is of no function");
+        }
+        filch_pending handle = {nullptr, 0};
+        detail::check(call_->runtime, filch_call_pend(call_, &handle), name);
+        frame_->state = std::make_shared<detail::pending_state>(handle);
+        return pending(frame_->state);
+    }
+
     /** @return the call of the C interface, valid during the call. */
     const filch_call &call() const noexcept
     {
@@ -238,6 +273,7 @@ class context
 
   private:
     const filch_call *call_;
+    detail::pend_frame *frame_ = nullptr;
 };
 
 } // namespace filch

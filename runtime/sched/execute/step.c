@@ -101,6 +101,9 @@ static inline __attribute__((always_inline)) bool sample(fl_worker *w, fl_item *
     }
     /* Chunks and divisible tasks are always timed. */
     bool is_always = item->task == NULL || item->timed;
+    if (!is_always && fl_speed_is_early(speed, fl_worker_clock(w))) {
+        return false;
+    }
     fl_item_set_timed(item, codelet);
     item->stands = is_always ? 1 : speed->stands;
     if (FL_UNLIKELY(fl_item_may_race(item, codelet))) {
@@ -142,7 +145,7 @@ static __attribute__((noinline)) void prepare_traced(fl_worker *w, fl_item *item
     if (!sample(w, item, codelet) && !item->timed && !item->skip && !join_stretch(w, item->task)) {
         fl_item_set_timed(item, codelet);
         item->only_traced = true;
-        item->stands = 0; /* the next sample stands for the item */
+        fl_speed_leave_out(fl_codelet_speed(codelet, w->index));
     }
 }
 

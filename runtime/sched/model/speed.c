@@ -48,6 +48,19 @@ void fl_speed_ask(fl_speed *speed)
 {
     speed->period -= speed->countdown;
     speed->countdown = 0;
+    speed->is_asked = true;
+}
+
+bool fl_speed_is_early(fl_speed *speed, uint64_t now)
+{
+    bool is_due = speed->count < FL_SPEED_SAMPLES || speed->outliers > 0 || speed->is_asked;
+    speed->is_asked = false;
+    if (is_due || speed->stands + FL_SPEED_PERIOD > FL_SPEED_PERIOD_LONG ||
+        now - speed->sampled_at >= FL_SPEED_BETWEEN_NS) {
+        return false;
+    }
+    speed->period += speed->stands;
+    return true;
 }
 
 /* --- Medians --- */
@@ -536,19 +549,6 @@ static void doubt(fl_speed *speed, double work, double ns, uint64_t now)
     }
 }
 
-/* Delays the sample after the present one where the clocks of a sample would cost a share of 64
- * items. An item that passed or a sample asked for since the present one leaves the period as it
- * is. */
-static void space_out(fl_speed *speed)
-{
-    double most = fl_bits_double(fl_load_relaxed(&speed->most_work)); /* relaxed: own value */
-    double items = FL_SPEED_BETWEEN_NS / expected(speed, most);
-    if (items > FL_SPEED_PERIOD && speed->count >= FL_SPEED_SAMPLES && speed->outliers == 0 &&
-        speed->period == FL_SPEED_PERIOD && speed->countdown == FL_SPEED_PERIOD - 1) {
-        set_period(speed, items < FL_SPEED_PERIOD_LONG ? (uint32_t)items : FL_SPEED_PERIOD_LONG);
-    }
-}
-
 static void raise(_Atomic uint64_t *most, double value)
 {
     if (value > fl_bits_double(fl_load_relaxed(most)))
@@ -560,6 +560,7 @@ double fl_speed_add(fl_speed *speed, double work, double ns, uint64_t at)
     const fl_sample sample = {work, ns, at};
     double per_work = ns / work;
 
+    speed->sampled_at = at;
     if (speed->count < UINT32_MAX)
         speed->count++;
     if (!(work > 0.0 && work < WORK_MOST) || !(ns > 0.0) || !isnormal(per_work))
@@ -591,7 +592,6 @@ double fl_speed_add(fl_speed *speed, double work, double ns, uint64_t at)
     publish(speed, at);
     if (fl_speed_get(speed) < before / FL_SPEED_AGREE)
         speed->probe_after = 0; /* faster again: the slow estimate was wrong */
-    space_out(speed);
     return ns;
 }
 
