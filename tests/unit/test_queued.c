@@ -124,7 +124,7 @@ static void runs_follow_each_other(void **state)
     filch_job *jobs[LINE];
     for (int i = 0; i < LINE; ++i) {
         filch_submit_desc desc = FILCH_SUBMIT_DESC_INIT;
-        char label[8];
+        char label[16];
         snprintf(label, sizeof label, "run %d", i);
         desc.label = label;
         assert_ok(filch_graph_submit(graph, &desc, &jobs[i]));

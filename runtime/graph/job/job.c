@@ -151,7 +151,8 @@ filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit)
     job->graph = NULL;
     job->uses = NULL;
     job->before = job->behind = NULL;
-    job->ranks_late = job->is_vacant = job->is_withdrawn = false;
+    job->is_vacant = job->is_withdrawn = false;
+    job->prepare = NULL;
     /* Free the batch of the object's former life: the pool has checked for readers. */
     fl_batch_free(core, job->batch);
     job->batch = NULL;
@@ -246,22 +247,13 @@ size_t fl_job_use_count(const filch_job *job)
     return count;
 }
 
-/* Looks at the ranks of a graph that ran, or waited, when the job was submitted. */
-static void rank_late(filch_graph *graph)
-{
-    /* No run is in progress: the job has the graph. */
-    fl_latch_lock(&graph->lock);
-    fl_graph_rank_anew(graph);
-    fl_latch_unlock(&graph->lock);
-}
-
 /* Lets a job begin whose uses are granted. A vacant job still counts 1. */
 static void enter(filch_job *job)
 {
     fl_core *core = job->object.core;
     fl_job_trace *logbook = fl_job_trace_of(core);
-    if (FL_UNLIKELY(job->ranks_late && !job->is_withdrawn)) {
-        rank_late(job->graph);
+    if (FL_UNLIKELY(job->prepare != NULL && !job->is_withdrawn)) {
+        job->prepare(job->graph);
     }
     if (FL_UNLIKELY(logbook != NULL)) {
         fl_job_trace_begins(logbook, job);

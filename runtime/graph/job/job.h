@@ -65,7 +65,9 @@ struct filch_job {
     /* Line of the jobs of a closed graph (line.h): the neighbours; null at an end, and for other
      * jobs. Guarded by core->lock. */
     filch_job *before, *behind;
-    bool ranks_late;        /* the graph's ranks are looked at when the job begins */
+    /* Prepares the graph for a run in line, when the job begins; else null. Called without locks.
+     */
+    void (*prepare)(filch_graph *graph);
     bool is_vacant;         /* the job has nothing to run: it ends when it begins */
     bool is_withdrawn;      /* cancelled in line: the job is vacant, and has no graph */
     const filch_graph *ran; /* graph of the job, also once complete: a name, never dereferenced */

@@ -97,6 +97,14 @@ filch_status filch_graph_seal(filch_graph *graph)
     return status;
 }
 
+/* Looks at the ranks of a graph that had a job when it was submitted. No run is in progress. */
+static void rank_late(filch_graph *graph)
+{
+    fl_latch_lock(&graph->lock);
+    fl_graph_rank_anew(graph);
+    fl_latch_unlock(&graph->lock);
+}
+
 filch_status fl_graph_make_job(filch_graph *graph, const filch_submit_desc *submit,
                                const char *call, filch_job **made)
 {
@@ -118,7 +126,7 @@ filch_status fl_graph_make_job(filch_graph *graph, const filch_submit_desc *subm
     job->ran = graph;
     job->ran_number = graph->number;
     job->is_open = graph->kind == FILCH_GRAPH_OPEN;
-    job->ranks_late = !is_idle;
+    job->prepare = is_idle ? NULL : rank_late;
     filch_status status = FILCH_OK;
     if (!job->is_open && (job->uses = fl_run_uses_take(graph)) == NULL) {
         status = fl_core_fail(core, FILCH_OUT_OF_MEMORY, call, graph->label, "no memory for a job");
