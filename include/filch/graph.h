@@ -432,8 +432,8 @@ FILCH_API filch_status filch_graph_write_dot(filch_graph *graph, const char *pat
  * @return FILCH_OK; FILCH_BUSY (the host has acquired a handle of the graph); FILCH_WRONG_STATE
  *         (an open graph was already submitted, or a task reads a never written tile of a handle
  *         without a buffer); FILCH_CYCLE; FILCH_INVALID_ARGUMENT (@p submit, a null event, more
- *         than 1,024 events); FILCH_UNSUPPORTED (CUDA events in a
- *         runtime without a GPU, cuda_signal_device is no GPU, or cuda_waits of an open graph);
+ *         than 1,024 events); FILCH_UNSUPPORTED (CUDA events in a runtime without a GPU,
+ *         cuda_signal_device is no GPU, or cuda_waits of an open graph);
  *         FILCH_BAD_INDEX (cuda_signal_device); FILCH_BACKEND, FILCH_DEVICE_LOST (the driver
  *         refuses an event); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED. On failure
  *         nothing runs and no callback is called, and a graph not sealed before still takes tasks,
