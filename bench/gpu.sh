@@ -56,7 +56,7 @@ bench_rest()
 
 bench_throughput()
 {
-    local name devices n
+    local name devices n workload
     for name in one all; do
         [ $name = one ] || [ "$gpus" -gt 1 ] || continue
         devices=cuda
@@ -71,10 +71,13 @@ bench_throughput()
             bench_item cholesky-$n-resident-$name cholesky --n $n --devices $devices --resident \
                 --versus cusolver --repeat 5
         done
-        bench_item lu-16384-resident-$name lu --n 16384 --devices $devices --resident \
-            --versus cusolver --repeat 5 --check
-        bench_item qr-16384-resident-$name qr --n 16384 --devices $devices --resident \
-            --versus cusolver --repeat 5 --check
+        for workload in lu qr; do
+            bench_item $workload-16384-resident-$name $workload --n 16384 --devices $devices \
+                --resident --versus cusolver --repeat 5 --check
+            bench_item $workload-32768-resident-$name $workload --n 32768 --devices $devices \
+                --resident --versus cusolver --repeat 3
+        done
+        bench_item gemm-16384-pinned-$name gemm --n 16384 --devices $devices --pinned --repeat 7
     done
     for n in 16384 32768; do
         bench_item solve-$n solve --n $n --devices cuda:0 --resident --versus cusolverirs \
@@ -87,6 +90,22 @@ bench_throughput()
     bench_item gemm-own-kernels gemm --n 8192 --devices cuda:0 --own-kernels --versus cublas
     bench_item gemm-slices gemm --n 4096 --devices "cuda:0/$slices" --check
     bench_item gemm-single gemm --n 8192 --devices cuda:0 --precision single --versus cublas
+}
+
+# One whole GPU and one cut to half of its multiprocessors.
+bench_unequal()
+{
+    local n
+    [ "$gpus" -lt 2 ] || for n in 16384 32768; do
+        bench_item cholesky-$n-unequal cholesky --n $n --devices cuda:0,cuda:1/66 --resident \
+            --repeat 5
+    done
+}
+
+# The drop-in in front of the machine's BLAS, which takes minutes above the order of 4096.
+bench_drop_in()
+{
+    gpu_item blas-time 300 blas_time --next-most 4096 64 512 4096 8192 16384
 }
 
 # bench_sets: a name and a specification a line, of one GPU, of two and of all.
@@ -214,6 +233,8 @@ bench_gpu()
     bench_rest
     bench_others
     bench_throughput
+    bench_unequal
+    bench_drop_in
     bench_several
     bench_memory
     bench_table | tee "$gpu_out/table.txt"

@@ -115,8 +115,8 @@ typedef struct filch_losses {
     uint64_t unshared_ns;  /**< Idle: no work reached the device, though other devices had ready
                                 tasks queued that the device could run. An estimate: busy devices
                                 check their queues at timed items, on the host every 64th item
-                                after the first 16. Excludes batches, whose items every idle
-                                device finds. */
+                                after the first 16, or every 20 us if these are more items.
+                                Excludes batches, whose items every idle device finds. */
 } filch_losses;
 
 /**

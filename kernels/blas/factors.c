@@ -46,7 +46,7 @@ static void add_lu(fl_work *w, const fl_columns *a, const fl_columns *b, fl_lu *
     lock(w);
     fl_dense *dense = dense_of(w);
     if (w->graph.status == FILCH_OK)
-        w->graph.status = fl_lu_open(dense, a, FL_PANELS_VENDOR, lu);
+        w->graph.status = fl_lu_open(dense, a, FL_PANELS_OWN, lu);
     if (w->graph.status == FILCH_OK)
         w->graph.status = fl_lu_factor(*lu, w->graph.graph);
     if (w->graph.status == FILCH_OK && b)
@@ -101,7 +101,7 @@ filch_status fl_factors_qr(fl_work *w)
     lock(w);
     fl_dense *dense = dense_of(w);
     if (w->graph.status == FILCH_OK)
-        w->graph.status = fl_qr_open(dense, &a, c->tau, FL_PANELS_VENDOR, &qr);
+        w->graph.status = fl_qr_open(dense, &a, c->tau, FL_PANELS_OWN, &qr);
     if (w->graph.status == FILCH_OK)
         w->graph.status = fl_qr_factor(qr, w->graph.graph);
     unlock(w);

@@ -44,15 +44,16 @@ static void put_tile(fl_page_writer *writer, const fl_trace_walk *walk, const fl
 {
     FILE *file = writer->file;
     const char *label = fl_trace_label_of(walk->ring, event);
-    fprintf(file, ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%d",
-            name_of(writer, event->name), event->other, event->first, event->last, event->tasks);
+    uint32_t count = fl_trace_task_count(event);
+    fprintf(file, ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu32,
+            name_of(writer, event->name), event->other, event->first, event->last, count);
     if (label != NULL) {
         fprintf(file, ",%" PRIu32, name_of(writer, label));
     }
-    for (uint32_t i = 1; i < event->tasks; ++i) {
+    for (uint32_t i = 1; i < count; ++i) {
         fprintf(file, "%s%" PRIu32, i != 1 ? "," : ",null,[", fl_trace_walk_task(walk, i));
     }
-    fputs(event->tasks > 1 ? "]" : "", file);
+    fputs(count > 1 ? "]" : "", file);
 }
 
 static void put_row(fl_page_writer *writer, uint32_t lane, const fl_trace_walk *walk,

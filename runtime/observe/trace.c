@@ -36,7 +36,8 @@ void fl_trace_ring_free(const fl_memory *memory, fl_trace_ring *ring)
 void fl_trace_add_tasks(fl_trace_ring *ring, fl_trace_event event, const fl_trace_tasks *tasks)
 {
     event.first = tasks->orders[0];
-    event.tasks = (uint8_t)tasks->count;
+    event.tasks = tasks->count > 1 ? FL_TRACE_SEVERAL : 1;
+    event.count = tasks->count > 1 ? (uint16_t)tasks->count : 0;
     fl_trace_add(ring, event);
     for (uint32_t done = 1; done < tasks->count; done += FL_TRACE_NAMED) {
         struct fl_trace_members *slot = &fl_trace_take(ring)->members;
@@ -136,11 +137,12 @@ static uint32_t row_of(uint32_t lane, uint32_t kind, uint32_t count)
 /* Writes the names of a work item's tasks: a list where it stands for several. */
 static void put_tasks(FILE *file, const fl_trace_walk *walk, const fl_trace_event *event)
 {
-    if (event->tasks == 1) {
+    uint32_t count = fl_trace_task_count(event);
+    if (count == 1) {
         fprintf(file, "\"task\":%llu", (unsigned long long)event->first);
         return;
     }
-    for (uint32_t i = 0; i < event->tasks; ++i) {
+    for (uint32_t i = 0; i < count; ++i) {
         fprintf(file, "%s%u", i != 0 ? "," : "\"tasks\":[", (unsigned)fl_trace_walk_task(walk, i));
     }
     fputc(']', file);

@@ -29,8 +29,11 @@ typedef enum fl_trace_kind {
 #define FL_TRACE_HOST UINT32_MAX
 /* Tasks named by a slot of a ring behind the event's own. */
 #define FL_TRACE_NAMED 11
-/* Most tasks of an event: a first one, and those named by six slots. */
-#define FL_TRACE_TASKS (1 + 6 * FL_TRACE_NAMED)
+/* Most tasks of an event: a first one, and those named by 47 slots. Of brief tasks one in
+ * FL_SPEED_PERIOD_LONG is timed and has an event of its own: an event holds those between. */
+#define FL_TRACE_TASKS (1 + 47 * FL_TRACE_NAMED)
+/* fl_trace_event.tasks of a work item of several tasks. */
+#define FL_TRACE_SEVERAL 2
 
 /* Orders of the tasks of a work item, in the order in which they ran. */
 typedef struct fl_trace_tasks {
@@ -48,10 +51,11 @@ typedef struct fl_trace_event {
     uint32_t other; /* work item: number of its job; theft: the victim; copy: the device at the far
                        end, or FL_TRACE_HOST; job: count of tasks or items skipped */
     uint8_t kind;
-    /* Work item: number of its tasks, run one after another; 0: a chunk of a batch. Job: 0 for a
-     * batch, else 1. */
+    /* Work item: 1: a task; FL_TRACE_SEVERAL: count tasks, run one after another; 0: a chunk of a
+     * batch. Job: 0 for a batch, else 1. */
     uint8_t tasks;
     union {
+        uint16_t count;  /* several tasks */
         uint16_t device; /* pending task: the device that ran the function */
         uint16_t label;  /* a single task, job: number in the ring's labels; 0: no label */
     };
@@ -90,10 +94,17 @@ static inline uint16_t fl_trace_label(fl_trace_ring *ring, const char *label)
     return label != NULL && label[0] != '\0' ? (uint16_t)fl_name_add(&ring->labels, label) : 0;
 }
 
+/* Returns the number of tasks of a work item's event; 0: a chunk of a batch. */
+static inline uint32_t fl_trace_task_count(const fl_trace_event *event)
+{
+    return event->tasks == FL_TRACE_SEVERAL ? event->count : event->tasks;
+}
+
 /* Returns the label of an event of the ring, or null. */
 static inline const char *fl_trace_label_of(const fl_trace_ring *ring, const fl_trace_event *event)
 {
-    bool can_have = event->kind == FL_TRACE_TILE || event->kind == FL_TRACE_JOB;
+    bool can_have = (event->kind == FL_TRACE_TILE && event->tasks != FL_TRACE_SEVERAL) ||
+                    event->kind == FL_TRACE_JOB;
     return can_have && event->label != 0 ? fl_name_at(&ring->labels, event->label) : NULL;
 }
 
@@ -112,8 +123,9 @@ static inline void fl_trace_add(fl_trace_ring *ring, fl_trace_event event)
     ++ring->added;
 }
 
-/* Adds a work item of one or more tasks; sets first and tasks. The event's slot is followed by
- * slots that name the tasks from the second on: an event that is not overwritten has its tasks. */
+/* Adds a work item of one or more tasks; sets first, tasks and count. The event's slot is followed
+ * by slots that name the tasks from the second on: an event that is not overwritten has its tasks.
+ */
 void fl_trace_add_tasks(fl_trace_ring *ring, fl_trace_event event, const fl_trace_tasks *tasks);
 
 /* Copy lanes of a device. */

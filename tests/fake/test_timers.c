@@ -182,9 +182,9 @@ static void items_at_once_share_their_common_time(void **state)
 }
 
 /* Items behind each other on each of three lanes: their shares add up to the time from the first
- * start to the last stop, which one long item on a fourth lane has seen. Poll looks at the lanes one
- * by one, and may see a later end first; the share of the earlier item is then too small. Poll is
- * therefore asked only when no item can end. */
+ * start to the last stop, which one long item on a fourth lane has seen. Poll looks at the lanes
+ * one by one, and may see a later end first; the share of the earlier item is then too small. Poll
+ * is therefore asked only when no item can end. */
 static void shares_add_up_to_the_busy_time(void **state)
 {
     const uint32_t last_of_lanes = MOST - 3;

@@ -167,28 +167,28 @@ static void test_sampling(void **state)
     fl_speed_init(&speed);
     for (int i = 0; i < FL_SPEED_SAMPLES; i++) {
         assert_true(fl_speed_wants_sample(&speed));
-        add_each(&speed, 1, 1.0);
+        add_each(&speed, 1, 1e4);
     }
     for (int i = 0; i < 6400; i++) {
         if (fl_speed_wants_sample(&speed)) {
             timed++;
-            add_each(&speed, 1, 1.0);
+            add_each(&speed, 1, 1e4);
         }
     }
     assert_int_equal(timed, 100);
     /* While a change is suspected every tile is timed, until it is confirmed or not. */
-    add_each(&speed, 1, 9.0);
+    add_each(&speed, 1, 9e4);
     assert_true(fl_speed_wants_sample(&speed));
     assert_true(fl_speed_wants_sample(&speed));
-    add_each(&speed, 1, 1.0);
+    add_each(&speed, 1, 1e4);
     assert_false(fl_speed_wants_sample(&speed));
-    add_each(&speed, 2, 9.0);
+    add_each(&speed, 2, 9e4);
     assert_true(fl_speed_wants_sample(&speed));
-    add_each(&speed, 1, 9.0);
+    add_each(&speed, 1, 9e4);
     /* A new regime is measured like a new codelet; three samples of it are there. */
     for (int i = 3; i < FL_SPEED_SAMPLES; i++) {
         assert_true(fl_speed_wants_sample(&speed));
-        add_each(&speed, 1, 9.0);
+        add_each(&speed, 1, 9e4);
     }
     assert_false(fl_speed_wants_sample(&speed));
     /* Put off: the next one comes after 512 tiles, and then again after 64. */
@@ -199,6 +199,102 @@ static void test_sampling(void **state)
             assert_false(fl_speed_wants_sample(&speed));
         assert_true(fl_speed_wants_sample(&speed));
     }
+}
+
+/* Returns how many of so many items of ns each, one behind the other, are timed. */
+static int timed_of(fl_speed *speed, int items, uint64_t ns, uint64_t *now)
+{
+    int timed = 0;
+
+    for (int i = 0; i < items; i++) {
+        bool wants = fl_speed_wants_sample(speed) && !fl_speed_is_early(speed, *now);
+
+        *now += ns;
+        if (wants) {
+            timed++;
+            fl_speed_add(speed, 10.0, (double)ns, *now);
+        }
+    }
+    return timed;
+}
+
+static void test_brief_items_are_timed_less_often(void **state)
+{
+    fl_speed speed;
+    uint64_t now = 0;
+
+    (void)state;
+    fl_speed_init(&speed);
+    assert_int_equal(timed_of(&speed, FL_SPEED_SAMPLES, 10, &now), FL_SPEED_SAMPLES);
+    assert_int_equal(timed_of(&speed, 10 * FL_SPEED_PERIOD_LONG, 10, &now), 10);
+    /* As many as take FL_SPEED_BETWEEN_NS, in groups of 64. */
+    fl_speed_init(&speed);
+    (void)timed_of(&speed, FL_SPEED_SAMPLES, 100, &now);
+    assert_int_equal(timed_of(&speed, 2560, 100, &now), 10);
+    fl_speed_init(&speed);
+    (void)timed_of(&speed, FL_SPEED_SAMPLES, 400, &now);
+    assert_int_equal(timed_of(&speed, 6400, 400, &now), 100);
+    /* Longer ones are noticed after 64 items. The change is suspected, confirmed, and measured
+     * anew, then one in 64. */
+    fl_speed_init(&speed);
+    assert_int_equal(timed_of(&speed, FL_SPEED_SAMPLES + 3, 10, &now), FL_SPEED_SAMPLES);
+    assert_int_equal(timed_of(&speed, FL_SPEED_PERIOD - 4, 5000, &now), 0);
+    assert_int_equal(timed_of(&speed, FL_SPEED_SAMPLES, 5000, &now), FL_SPEED_SAMPLES);
+    (void)timed_of(&speed, FL_SPEED_PERIOD, 5000, &now);
+    assert_int_equal(timed_of(&speed, 6400, 5000, &now), 100);
+    /* What is asked for is not early. */
+    fl_speed_init(&speed);
+    (void)timed_of(&speed, FL_SPEED_SAMPLES, 10, &now);
+    fl_speed_ask(&speed);
+    assert_int_equal(timed_of(&speed, 1, 10, &now), 1);
+    assert_int_equal(timed_of(&speed, 1, 10, &now), 0);
+}
+
+/* Whatever is asked for, put off, left out, too early or taken back: every item is timed, or a
+ * later sample stands for it. */
+static void test_samples_stand_for_every_item(void **state)
+{
+    static const uint64_t ns[] = {10, 10, 150, 10000};
+    fl_speed speed;
+    uint64_t stood = 0, now = 0;
+    uint32_t random = 1;
+
+    (void)state;
+    fl_speed_init(&speed);
+    for (uint64_t i = 1; i <= 200000; i++) {
+        uint64_t took = ns[i * 4 / 200001];
+
+        random = random * 1664525u + 1013904223u;
+        if (random >> 22 == 0)
+            fl_speed_ask(&speed);
+        if (random >> 23 == 1)
+            fl_speed_put_off(&speed);
+        bool is_passed = (random >> 20 & 1) != 0 && speed.count >= FL_SPEED_SAMPLES &&
+                         speed.outliers == 0 && fl_speed_pass(&speed);
+        now += took;
+        if (is_passed) {
+            assert_int_equal(stood + speed.period - 1 - speed.countdown, i);
+            continue;
+        }
+        bool wants = fl_speed_wants_sample(&speed);
+
+        if (wants && random >> 28 == 1) {
+            fl_speed_take_back(&speed, speed.stands);
+            wants = fl_speed_wants_sample(&speed);
+        } else if (!wants && random >> 28 == 2) {
+            fl_speed_take_back(&speed, 0);
+            fl_speed_put_in(&speed);
+        } else if (!wants && random >> 28 == 3) {
+            fl_speed_leave_out(&speed);
+            stood++;
+        }
+        if (wants && !fl_speed_is_early(&speed, now - took)) {
+            stood += speed.stands;
+            fl_speed_add(&speed, 10.0, (double)took, now);
+        }
+        assert_int_equal(stood + speed.period - 1 - speed.countdown, i);
+    }
+    assert_true(speed.regimes != 0);
 }
 
 static void test_unusable_samples(void **state)
@@ -410,6 +506,8 @@ int main(void)
         cmocka_unit_test(test_equal_samples_follow_small_changes),
         cmocka_unit_test(test_deviations_widen_the_band),
         cmocka_unit_test(test_sampling),
+        cmocka_unit_test(test_brief_items_are_timed_less_often),
+        cmocka_unit_test(test_samples_stand_for_every_item),
         cmocka_unit_test(test_unusable_samples),
         cmocka_unit_test(test_noise),
         cmocka_unit_test(test_proven_speed_stays),

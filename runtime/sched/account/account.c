@@ -106,6 +106,16 @@ static void end_gap(fl_worker *w, bool counts)
     w->idle.idle_since = 0;
 }
 
+/* Tells whether to measure the dispatch after a timed task: after one in FL_CLOCK_PERIOD, each for
+ * up to FL_SPEED_PERIOD of the tasks that it stands for. */
+static bool is_gap_due(fl_ledger *ledger, uint32_t stands)
+{
+    uint32_t turns = stands > FL_SPEED_PERIOD ? stands / FL_SPEED_PERIOD : 1;
+    bool is_due = ledger->gap_turn < turns;
+    ledger->gap_turn = is_due ? FL_CLOCK_PERIOD - 1 : ledger->gap_turn - turns;
+    return is_due;
+}
+
 static void count_timed(fl_worker *w, const fl_item *item)
 {
     fl_account *account = &w->now.share->account;
@@ -116,9 +126,13 @@ static void count_timed(fl_worker *w, const fl_item *item)
     fl_count(&account->timed, is_counted);
     if (item->code == 0) {
         const filch_codelet *codelet = fl_item_codelet(item);
+        /* A sample may stand for items of an earlier job. */
+        uint64_t done = fl_load_relaxed(&w->now.share->tiles) + 1;
+        uint64_t weighted = ns * least_of(item->stands, done);
         fl_count(&account->timed_ns, ns);
+        fl_count(&account->weighted_ns, weighted);
         if (codelet->work != NULL && is_counted) {
-            fl_count(&account->timed_rated_ns, ns);
+            fl_count(&account->weighted_rated_ns, weighted);
         }
     } else {
         fl_count(&account->spoiled_ns, ns);
@@ -132,8 +146,7 @@ static void count_timed(fl_worker *w, const fl_item *item)
     }
     note_taken(account, item->start);
     w->ledger.timed_at = fl_worker_retired(w) + (item->task != NULL ? 1 : item->hi - item->lo);
-    if (item->task != NULL && w->ledger.gap_turn-- == 0) {
-        w->ledger.gap_turn = FL_CLOCK_PERIOD - 1;
+    if (item->task != NULL && is_gap_due(&w->ledger, item->stands)) {
         uint64_t before = fl_worker_clock(w);
         w->idle.idle_since = fl_worker_clock(w);
         w->ledger.clock_ns = w->idle.idle_since - before;

@@ -175,7 +175,7 @@ static double unrated_units(const fl_share *share, uint64_t rated_tiles, double 
 static void rate(fl_rates *rates, uint32_t d, filch_losses *losses)
 {
     const fl_share *share = fl_job_share(rates->job, d);
-    uint64_t timed = fl_load_relaxed(&share->account.timed_ns), tiles = 0, unknown = 0;
+    uint64_t timed = fl_load_relaxed(&share->account.weighted_ns), tiles = 0, unknown = 0;
     double busy = (double)losses->busy_ns, work = 0, ideal = 0;
     for (uint32_t k = 0; k < rates->kinds; ++k) {
         const fl_rated *rated = &share->rated[k];
@@ -188,12 +188,13 @@ static void rate(fl_rates *rates, uint32_t d, filch_losses *losses)
         ideal += best;
     }
     double units = unrated_units(share, tiles, work);
-    /* A mixture of rated and unrated work is divided in the proportion of the timed items. */
+    /* A mixture of rated and unrated work is divided in the proportion of the timed items, each
+     * for as many items as it stands for. */
     double part = tiles == 0   ? 0
                   : units == 0 ? 1
                   : timed == 0
                       ? 0
-                      : (double)fl_load_relaxed(&share->account.timed_rated_ns) / (double)timed;
+                      : (double)fl_load_relaxed(&share->account.weighted_rated_ns) / (double)timed;
     double rated = busy * (part < 1 ? part : 1);
     fl_rating *rating = &rates->of[d];
     rating->per_tile = tiles != 0 ? rated / (double)tiles : 0;

@@ -5,10 +5,10 @@ bool fl_stretch_begin(fl_worker *w, const fl_task *task, struct fl_speed *speed,
 {
     fl_trace_stretch *stretch = &w->call.stretch;
     fl_trace_ring *ring = fl_trace_of(w);
-    if (ring == NULL || stretch->from == 0 || stretch->tasks.count == FL_TRACE_TASKS) {
+    if (ring == NULL || stretch->from == 0) {
         return false;
     }
-    if (stretch->codelet != task->codelet) {
+    if (stretch->codelet != task->codelet || stretch->tasks.count == FL_TRACE_TASKS) {
         if (stretch->codelet != NULL) {
             fl_stretch_end(w, fl_worker_clock(w));
         }

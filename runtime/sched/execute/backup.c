@@ -167,6 +167,7 @@ static bool join(fl_worker *w, const fl_backup_candidate *candidate, fl_item *it
                       .lo = candidate->piece.lo,
                       .hi = candidate->piece.hi,
                       .timed = true,
+                      .stands = 1,
                       .work = candidate->piece.work};
     if (run == NULL || !fl_devices_have(fl_batch_devices(job->batch), w->index) ||
         fl_load_relaxed(&job->cancelled) != 0 || !fl_job_keep(job)) {

@@ -260,7 +260,11 @@ static bool wants_sample(const fl_worker *w, const fl_item *item, const filch_co
     if (!is_short(w)) {
         return fl_speed_wants_sample(speed);
     }
-    if (w->offload->samples != 0 || !fl_speed_wants_sample(speed)) {
+    if (w->offload->samples != 0) {
+        fl_speed_put_in(speed);
+        return false;
+    }
+    if (!fl_speed_wants_sample(speed)) {
         return false;
     }
     fl_speed_put_off(speed);
@@ -313,6 +317,16 @@ static bool fetch_operands(fl_worker *w, fl_item *item)
            (item->task == NULL && fl_backup_forgo(item) && fl_fetch_operands(w, item));
 }
 
+/* Notes how many items the item's time stands for: as many as the sample that the speed model
+ * wanted, itself, or, untimed, none. */
+static void weigh(fl_item *item, fl_speed *speed, bool is_wanted, bool is_timed)
+{
+    item->stands = is_wanted ? speed->stands : is_timed ? 1 : 0;
+    if (!is_wanted && is_timed) {
+        fl_speed_leave_out(speed);
+    }
+}
+
 /* Puts an item with fetched operands on a lane. launch: tag and call are set, the function is
  * not. */
 static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, filch_call *call,
@@ -328,9 +342,13 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
         return false;
     }
     describe(w, item, call);
-    bool is_sample = is_piece || wants_sample(w, item, codelet);
-    is_sample = is_beside_sample(w, flight, is_sample) || is_sample;
+    bool is_wanted = is_piece || wants_sample(w, item, codelet);
+    bool is_sample = is_beside_sample(w, flight, is_wanted) || is_wanted;
     bool is_timed = is_sample || fl_trace_of(w) != NULL;
+    bool is_weighed = item->task != NULL && !is_piece && !w->device->backend->is_virtual;
+    if (is_weighed) {
+        weigh(item, fl_codelet_speed(codelet, w->index), is_wanted, is_timed);
+    }
     /* A simulated device times every item, with a trace or without. */
     item->only_traced = is_timed && !is_sample && !w->device->backend->is_virtual;
     /* Assigns members singly: compilers clear a structure of the size as slowly as the whole rest
@@ -351,11 +369,12 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
     launch->brief = launch->enqueue == NULL && !is_timed && is_brief(w, flight);
     launch->code = 0;
     launch->marker = 0;
-    if (kernel != NULL && kernel->enqueue == NULL && !fill(w, item, call, launch)) {
-        return false;
-    }
-    if (fl_launch_on(w, item, launch) != FILCH_OK) {
-        item->code = launch->code;
+    bool is_full = kernel == NULL || kernel->enqueue != NULL || fill(w, item, call, launch);
+    if (!is_full || fl_launch_on(w, item, launch) != FILCH_OK) {
+        item->code = is_full ? launch->code : item->code;
+        if (is_weighed) {
+            fl_speed_take_back(fl_codelet_speed(codelet, w->index), item->stands);
+        }
         return false;
     }
     flight->lane = offload->lane_last = lane;

@@ -86,7 +86,8 @@ static bool pick_piece(fl_worker *w, filch_job *job, fl_item *item)
         return false;
     }
     bool is_cancelled = fl_load_relaxed(&job->cancelled) != 0;
-    *item = (fl_item){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
+    *item =
+        (fl_item){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true, .stands = 1};
     item->work = is_cancelled ? 0 : fl_batch_work(w, job, lo, hi);
     return true;
 }
@@ -165,7 +166,8 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_item *item)
     }
     fl_job_share(job, w->index)->chunk = hi - lo;
     ++fl_job_share(job, w->index)->unseen;
-    *item = (fl_item){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true};
+    *item =
+        (fl_item){.job = job, .lo = lo, .hi = hi, .skip = is_cancelled, .timed = true, .stands = 1};
     item->work = is_cancelled ? 0 : fl_batch_work(w, job, lo, hi);
     return true;
 }

@@ -463,6 +463,7 @@ static void retire_replay(fl_worker *w, const fl_item *item)
         if (item->timed) {
             fl_count(&w->now.share->account.timed, count);
             fl_count(&w->now.share->account.timed_ns, item->ns);
+            fl_count(&w->now.share->account.weighted_ns, item->ns);
         }
         double work = fl_bits_double(fl_load_relaxed(&w->now.share->work)) + item->work;
         fl_store_relaxed(&w->now.share->work, fl_double_bits(work));

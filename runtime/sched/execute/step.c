@@ -83,6 +83,7 @@ void fl_item_set_timed(fl_item *item, const filch_codelet *codelet)
 {
     item->timed = true;
     item->only_traced = false;
+    item->stands = 1;
     if (item->task != NULL) {
         item->work = FL_UNLIKELY(item->task->has_items) ? fl_divide_work(item)
                      : codelet->work != NULL            ? (double)item->task->work
@@ -94,10 +95,17 @@ void fl_item_set_timed(fl_item *item, const filch_codelet *codelet)
 static inline __attribute__((always_inline)) bool sample(fl_worker *w, fl_item *item,
                                                          const filch_codelet *codelet)
 {
-    if (!fl_speed_wants_sample(fl_codelet_speed(codelet, w->index)) && item->task != NULL) {
+    fl_speed *speed = fl_codelet_speed(codelet, w->index);
+    if (!fl_speed_wants_sample(speed) && item->task != NULL) {
+        return false;
+    }
+    /* Chunks and divisible tasks are always timed. */
+    bool is_always = item->task == NULL || item->timed;
+    if (!is_always && fl_speed_is_early(speed, fl_worker_clock(w))) {
         return false;
     }
     fl_item_set_timed(item, codelet);
+    item->stands = is_always ? 1 : speed->stands;
     if (FL_UNLIKELY(fl_item_may_race(item, codelet))) {
         fl_backup_offer(w, item);
     }
@@ -137,6 +145,7 @@ static __attribute__((noinline)) void prepare_traced(fl_worker *w, fl_item *item
     if (!sample(w, item, codelet) && !item->timed && !item->skip && !join_stretch(w, item->task)) {
         fl_item_set_timed(item, codelet);
         item->only_traced = true;
+        fl_speed_leave_out(fl_codelet_speed(codelet, w->index));
     }
 }
 

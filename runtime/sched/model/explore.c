@@ -23,8 +23,11 @@ double fl_explore_mean(fl_worker *w, const fl_item *item, double mean, double ns
         trial->after = 0; /* the slow estimate was wrong */
         mean = ns;
     } else {
-        /* Weight 1/4: a horizon of a few work items, for sizing chunks and thefts. */
-        mean = mean == 0 ? ns : mean + (ns - mean) / 4;
+        /* Weight 1/4: a horizon of a few samples, for sizing chunks and thefts. Weight 1/2 of a
+         * sample on a core that stands for more items than others. */
+        bool is_rare = w->device->is_synchronous && item->stands > 2 * FL_SPEED_PERIOD;
+        double rest = is_rare ? 0.5 : 0.75;
+        mean = mean == 0 ? ns : ns + (mean - ns) * rest;
     }
     trial->is_on = false;
     if (trial->count < FL_TRUSTED) {

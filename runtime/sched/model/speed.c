@@ -25,20 +25,42 @@
  * recent windows, or of this window. */
 #define PROVEN_ERRORS (4.0 * 1.2533 * 1.4826)
 
+static void set_period(fl_speed *speed, uint32_t period)
+{
+    speed->period = period;
+    speed->countdown = period - 1;
+}
+
 void fl_speed_init(fl_speed *speed)
 {
     memset(speed, 0, sizeof *speed);
-    speed->countdown = FL_SPEED_PERIOD - 1;
+    set_period(speed, FL_SPEED_PERIOD);
 }
 
 void fl_speed_put_off(fl_speed *speed)
 {
-    speed->countdown = FL_SPEED_PERIOD_LONG - 1;
+    uint32_t passed = speed->period - 1 - speed->countdown;
+    set_period(speed, FL_SPEED_PERIOD_LONG);
+    speed->period += passed; /* still without a sample that stands for them */
 }
 
 void fl_speed_ask(fl_speed *speed)
 {
+    speed->period -= speed->countdown;
     speed->countdown = 0;
+    speed->is_asked = true;
+}
+
+bool fl_speed_is_early(fl_speed *speed, uint64_t now)
+{
+    bool is_due = speed->count < FL_SPEED_SAMPLES || speed->outliers > 0 || speed->is_asked;
+    speed->is_asked = false;
+    if (is_due || speed->stands + FL_SPEED_PERIOD > FL_SPEED_PERIOD_LONG ||
+        now - speed->sampled_at >= FL_SPEED_BETWEEN_NS) {
+        return false;
+    }
+    speed->period += speed->stands;
+    return true;
 }
 
 /* --- Medians --- */
@@ -538,6 +560,7 @@ double fl_speed_add(fl_speed *speed, double work, double ns, uint64_t at)
     const fl_sample sample = {work, ns, at};
     double per_work = ns / work;
 
+    speed->sampled_at = at;
     if (speed->count < UINT32_MAX)
         speed->count++;
     if (!(work > 0.0 && work < WORK_MOST) || !(ns > 0.0) || !isnormal(per_work))

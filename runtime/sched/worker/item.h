@@ -54,6 +54,7 @@ typedef struct fl_item {
     bool is_refused;    /* the device could not take it: worker->stall.error says why */
     uint8_t state;      /* an fl_item_state */
     int code;           /* result of the host function */
+    uint32_t stands;    /* items that the time stands for, itself included; valid when timed */
     double work;        /* declared units; valid when timed */
     uint64_t start;     /* ns; valid when timed */
     uint64_t ns;        /* duration; valid when timed */

@@ -51,13 +51,15 @@ typedef struct fl_job_part {
 typedef struct fl_account {
     _Alignas(64) _Atomic uint64_t timed; /* number of timed items */
     _Atomic uint64_t timed_ns;           /* time of the timed items without failure */
-    _Atomic uint64_t timed_rated_ns;     /* part of timed_ns of codelets that declare work */
-    _Atomic uint64_t guessed_ns;         /* asynchronous device: predicted time of untimed items */
-    _Atomic uint64_t data_ns;            /* time of waits for copies or for memory */
-    _Atomic uint64_t preempted_ns;       /* time without the core */
-    _Atomic uint64_t spoiled_ns;         /* time of failed items */
-    _Atomic uint64_t spoiled;            /* number of timed items that failed */
-    _Atomic uint64_t taken;              /* time + 1 at which the last item was taken; 0: never */
+    /* The same, each time multiplied by the number of items it stands for, because codelets are
+     * timed at unlike rates; and the part of codelets that declare work. */
+    _Atomic uint64_t weighted_ns, weighted_rated_ns;
+    _Atomic uint64_t guessed_ns;   /* asynchronous device: predicted time of untimed items */
+    _Atomic uint64_t data_ns;      /* time of waits for copies or for memory */
+    _Atomic uint64_t preempted_ns; /* time without the core */
+    _Atomic uint64_t spoiled_ns;   /* time of failed items */
+    _Atomic uint64_t spoiled;      /* number of timed items that failed */
+    _Atomic uint64_t taken;        /* time + 1 at which the last item was taken; 0: never */
     /* Readings of the ledger at the job's beginning; written by the thread that starts the job. */
     _Atomic uint64_t begin[FL_SPELLS];
     _Atomic uint64_t refused[FL_REFUSALS];

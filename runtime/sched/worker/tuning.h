@@ -36,7 +36,7 @@
     X(uint32_t, FL_SPEED_PERIOD, 64, "items", "rule of thumb",                                     \
       "One item in so many is timed once a regime has its samples.")                               \
     X(uint32_t, FL_SPEED_PERIOD_LONG, 512, "items", "rule of thumb",                               \
-      "The same of items of a long regime without outliers.")                                      \
+      "The same of brief items, and of short items on a GPU, whose timing takes driver calls.")    \
     X(uint32_t, FL_SPEED_REGIME, 3, "samples", "rule of thumb",                                    \
       "Outliers in a row that agree and make a new regime.")                                       \
     X(uint32_t, FL_SPEED_REGIME_OLD, 2, "samples", "rule of thumb",                                \
