@@ -483,6 +483,53 @@ static void a_callback_may_submit_the_graph_again(void **state)
     assert_int_equal(value, after(1, 51));
 }
 
+static int run_copy(const filch_call *call)
+{
+    *(uint64_t *)call->views[1].ptr = *(uint64_t *)call->views[0].ptr + 1;
+    return 0;
+}
+
+/* Each run has contents of its own in a temporary. A run cancelled while it waits for the host
+ * skips its tasks, and leaves the temporary to the run behind it. */
+static void temporaries_are_each_runs_own(void **state)
+{
+    (void)state;
+    enum { ROUNDS_HERE = 50 };
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *temporary = NULL;
+    desc.element = sizeof value;
+    desc.rows = 1;
+    desc.flags = FILCH_DATA_TEMPORARY;
+    assert_ok(filch_data_create(runtime, &desc, &temporary));
+    filch_codelet *copy = fixture_codelet(runtime, "copy", run_copy, 0);
+    filch_graph *through = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_access there[2] = {fixture_access(data, 0, FILCH_READ),
+                             fixture_access(temporary, 0, FILCH_WRITE)};
+    filch_access back[2] = {fixture_access(temporary, 0, FILCH_READ),
+                            fixture_access(data, 0, FILCH_READWRITE)};
+    fixture_add(through, copy, NULL, there, 2);
+    fixture_add(through, copy, NULL, back, 2);
+    for (int round = 0; round < ROUNDS_HERE; ++round) {
+        filch_job *jobs[LINE];
+        filch_hold *hold = NULL;
+        assert_ok(filch_data_acquire_tiles(data, NULL, FILCH_READWRITE, -1, &hold));
+        value = 0;
+        for (int i = 0; i < LINE; ++i) {
+            jobs[i] = submit(through);
+        }
+        assert_ok(filch_job_cancel(jobs[0]));
+        assert_ok(filch_job_cancel(jobs[round % LINE]));
+        assert_ok(filch_hold_release(hold));
+        assert_int_equal(filch_data_destroy(temporary), FILCH_BUSY);
+        for (int i = LINE; i-- > 0;) {
+            finish(jobs[i], i == 0 || i == round % LINE ? FILCH_CANCELLED : FILCH_OK);
+        }
+        assert_int_equal(value, 2 * (LINE - (round % LINE == 0 ? 1 : 2)));
+    }
+    assert_ok(filch_graph_destroy(through));
+    assert_ok(filch_data_destroy(temporary));
+}
+
 /* --- Repetitions --- */
 
 static void repetitions_stand_in_line(void **state)
@@ -556,6 +603,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_task_must_not_wait_for_a_run_behind_its_own, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_callback_may_submit_the_graph_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(temporaries_are_each_runs_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(repetitions_stand_in_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_cancelled_repetition_lets_the_run_behind_begin, set_up,
                                         tear_down),
