@@ -6,8 +6,9 @@
  * The caller adds tasks in program order. The tiles read and written by the tasks define the
  * dependencies: results equal a sequential execution. Explicit edges add further dependencies.
  *
- * A *closed* graph is built first, then submitted any number of times. Submissions after the first
- * allocate nothing once earlier jobs are released. An *open* graph is submitted empty and runs
+ * A *closed* graph is built first, then submitted any number of times, also while jobs of it wait
+ * or run: its runs follow each other (filch_graph_submit()). Submissions after the first allocate
+ * nothing once earlier jobs are released. An *open* graph is submitted empty and runs
  * while tasks are added, from any thread and from running tasks, until the caller closes the graph.
  * filch reuses the memory of finished tasks. A limit (filch_graph_desc.max_live) or
  * filch_graph_wait_below() keeps few tasks live at a time.
@@ -407,8 +408,19 @@ FILCH_API filch_status filch_graph_seal(filch_graph *graph);
 FILCH_API filch_status filch_graph_write_dot(filch_graph *graph, const char *path);
 
 /**
- * Starts a graph: a closed graph any number of times, with a single job at a time; an open graph
- * once.
+ * Starts a graph: a closed graph any number of times; an open graph once.
+ *
+ * A closed graph may be submitted while jobs of it wait or run, those of filch_graph_repeat()
+ * included. Each submission is a job of its own. The runs follow each other in the order of the
+ * submissions, with the results of runs after waits: a run begins when the run before has ended, on
+ * the thread that ended it, with no call of the host. A run has its place at the handles from its
+ * submission on: another job, or an acquisition of the host, between two submissions stands between
+ * the two runs, and one behind the last submission sees the result of the last run. A run that
+ * failed, was cancelled or finished early leaves the runs behind it alone.
+ *
+ * filch_job_cancel() of a job whose run waits behind another run of the graph takes the run out of
+ * the order at once. The result of a run is published before the next run begins, unless the run
+ * has a callback or an event: these may end beside the next run.
  *
  * The completion callback may run before the call returns, also on the calling thread; @p job is
  * written earlier.
@@ -417,11 +429,11 @@ FILCH_API filch_status filch_graph_write_dot(filch_graph *graph, const char *pat
  * @param submit submission parameters, or null for defaults; copied.
  * @param job    receives the job, to be given back with filch_job_release(); null: the caller keeps
  *               no handle and does not wait.
- * @return FILCH_OK; FILCH_BUSY (a closed graph still runs, or the host has acquired a handle of the
- *         graph); FILCH_WRONG_STATE (an open graph was already submitted, or a task reads a never
- *         written tile of a handle without a buffer); FILCH_CYCLE; FILCH_INVALID_ARGUMENT (@p
- *         submit, a null event, more than 1,024 events); FILCH_UNSUPPORTED (CUDA events in a
- *         runtime without a GPU, cuda_signal_device is no GPU, or cuda_waits of an open graph);
+ * @return FILCH_OK; FILCH_BUSY (the host has acquired a handle of the graph); FILCH_WRONG_STATE
+ *         (an open graph was already submitted, or a task reads a never written tile of a handle
+ *         without a buffer); FILCH_CYCLE; FILCH_INVALID_ARGUMENT (@p submit, a null event, more
+ *         than 1,024 events); FILCH_UNSUPPORTED (CUDA events in a runtime without a GPU,
+ *         cuda_signal_device is no GPU, or cuda_waits of an open graph);
  *         FILCH_BAD_INDEX (cuda_signal_device); FILCH_BACKEND, FILCH_DEVICE_LOST (the driver
  *         refuses an event); FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED. On failure
  *         nothing runs and no callback is called, and a graph not sealed before still takes tasks,
@@ -429,7 +441,8 @@ FILCH_API filch_status filch_graph_write_dot(filch_graph *graph, const char *pat
  *         another thread acquires during the call.
  *
  * Thread safety: any thread. Blocking: short locks; the first submission seals the graph. Later
- * submissions allocate nothing once earlier jobs are released. Since 0.1.
+ * submissions allocate nothing once earlier jobs are released and the graph has had as many jobs at
+ * a time. A waiting run takes the memory of a job and of its places at the handles. Since 0.1.
  */
 FILCH_API filch_status filch_graph_submit(filch_graph *graph, const filch_submit_desc *submit,
                                           filch_job **job);
@@ -479,8 +492,8 @@ FILCH_API filch_status filch_graph_close(filch_graph *graph);
  * Destroys a graph and its tasks. Handles of its jobs stay valid until released.
  *
  * @param graph the graph.
- * @return FILCH_OK; FILCH_BUSY while the graph runs (nothing changes); FILCH_INVALID_HANDLE;
- *         FILCH_FORKED.
+ * @return FILCH_OK; FILCH_BUSY while a job of the graph waits or runs (nothing changes);
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread, with no concurrent call on the graph. Blocking: short locks. Since
  * 0.1.

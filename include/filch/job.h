@@ -33,10 +33,11 @@ typedef enum filch_on_failure {
  *
  * Runs on the thread finishing the job: a worker's thread, or a host thread inside
  * filch_runtime_poll() or inside a wait driving the workers. The callback of a job without tasks or
- * items runs inside the submission; the callback of an open graph whose tasks have all run runs
- * inside filch_graph_close(). No filch lock is held. The callback may submit work, also the same
- * graph again. It must not wait for the job or destroy the job's graph, and must not block, since
- * blocking holds up a device.
+ * items runs inside the submission; the callback of a run cancelled behind another run of its graph
+ * inside filch_job_cancel(), filch_runtime_abort() or the submission; the callback of an open graph
+ * whose tasks have all run runs inside filch_graph_close(). No filch lock is held. The callback may
+ * submit work, also the same graph again. It must not wait for the job or destroy the job's graph,
+ * and must not block, since blocking holds up a device.
  *
  * @param job    the job. Valid for any call but a wait during the callback, also where the
  *               submission kept no handle; only a kept handle may be released.
@@ -180,14 +181,16 @@ FILCH_API filch_status filch_job_status(filch_job *job);
  * by a worker may still run. The job completes with FILCH_CANCELLED if work was left out. The job
  * no longer waits for handles used by other jobs, and later jobs no longer wait for the job at
  * handles not yet in use; a job not yet started completes as soon as devices handle the
- * cancellation. Handles named by the job can be destroyed once the job is complete. A complete job
- * is left as it is. An open graph must still be closed.
+ * cancellation, and a run behind another run of its graph in the call, unless it waits for an event
+ * or its submission goes on. Handles named by the job can be destroyed once the job is complete. A
+ * complete job is left as it is. An open graph must still be closed.
  *
  * @param job the job.
  * @return FILCH_OK; FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread, also from tasks and callbacks. Blocking: short locks. The callback of
- * a job without tasks may run in the call. Since 0.1.
+ * a job without tasks, or of a run behind another run of its graph, may run in the call. Since
+ * 0.1.
  */
 FILCH_API filch_status filch_job_cancel(filch_job *job);
 

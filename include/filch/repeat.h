@@ -66,6 +66,9 @@ typedef struct filch_repeat_desc {
 /**
  * Starts a repetition: the closed graph runs again and again, as one job.
  *
+ * A graph whose jobs wait or run may be repeated, and submitted while it is repeated: the
+ * repetition takes its turn among the graph's jobs as a run of filch_graph_submit() does.
+ *
  * Runs follow each other in order. The job keeps its place at the handles between runs: no other
  * job and no acquisition of the host comes between. After a run the graph starts anew on the thread
  * that ended the run, with no call of the host. The job ends
@@ -88,10 +91,9 @@ typedef struct filch_repeat_desc {
  *         value and value_bytes contradict each other, or value_bytes is over
  *         FILCH_REPEAT_VALUE_BYTES; @p submit); FILCH_UNSUPPORTED (CUDA events in @p submit);
  *         FILCH_WRONG_STATE (an open graph, or a task reads a never written tile of a handle
- * without a buffer); FILCH_BUSY (the graph still runs, or the host has acquired a handle of the
- *         graph); FILCH_CYCLE; FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED. On failure
- *         nothing runs and no callback is called. As for filch_graph_submit(), a graph not
- *         sealed before still takes tasks.
+ *         without a buffer); FILCH_BUSY (the host has acquired a handle of the graph); FILCH_CYCLE;
+ *         FILCH_OUT_OF_MEMORY; FILCH_INVALID_HANDLE; FILCH_FORKED. On failure nothing runs and no
+ * callback is called. As for filch_graph_submit(), a graph not sealed before still takes tasks.
  *
  * Thread safety: any thread. Blocking: short locks; seals a graph not yet sealed. Since 0.1.
  */

@@ -74,8 +74,10 @@ typedef struct fl_scheduler {
     /* Adds the counts of an ended job, of a run of a repetition, to the counts of a job that never
      * started. One caller at a time. */
     void (*job_add)(struct fl_scheduler *self, filch_job *job, const filch_job *run);
-    /* Retires a complete job: no device may look at the job afterwards. Not called for
-     * broadcasts. */
+    /* Counts the tasks of a job that will never start as skipped. */
+    void (*job_skip)(struct fl_scheduler *self, filch_job *job, uint64_t tasks);
+    /* Retires a complete job: no device may look at the job afterwards. Not called for broadcasts,
+     * nor for jobs that never started. */
     void (*job_retire)(struct fl_scheduler *self, filch_job *job);
     /* Tells whether every worker has stopped reading the job's memory. */
     bool (*job_is_quiet)(struct fl_scheduler *self, const filch_job *job);

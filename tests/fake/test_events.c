@@ -277,6 +277,72 @@ static void a_cancelled_job_waits_no_more(void **state)
     }
 }
 
+/* Runs of one graph, in line: each waits for its own events, and for the run before. */
+static void runs_in_line_wait_for_events(void **state)
+{
+    told t = {0, FILCH_OK};
+    filch_job *jobs[4];
+    (void)state;
+    start("cuda:0", "2", NULL);
+    sides_open();
+    void *const events[] = {sides[0].event, sides[1].event};
+    filch_submit_desc first = waiting(events, 1), other = waiting(events + 1, 1);
+    filch_graph *bumping = graph();
+    add(bumping, on_gpu("bump"), FILCH_READWRITE, handle(x), NULL, NULL);
+    set(x, 0);
+    busy(&sides[0]);
+    busy(&sides[1]);
+    other.on_complete = tell;
+    other.user = &t;
+    assert_ok(filch_graph_submit(bumping, &first, &jobs[0]));
+    jobs[1] = submit(bumping);
+    assert_ok(filch_graph_submit(bumping, &other, &jobs[2]));
+    jobs[3] = submit(bumping);
+    assert_ok(filch_job_cancel(jobs[2])); /* neither its event nor the run before is past */
+    finish(jobs[2], FILCH_CANCELLED);
+    assert_int_equal(atomic_load(&t.calls), 1);
+    expect_waiting(jobs[3], FILCH_DRIVE_THREADS);
+    expect(x, 0);
+    let(&sides[0]);
+    finish(jobs[3], FILCH_OK);
+    finish(jobs[1], FILCH_OK);
+    finish(jobs[0], FILCH_OK);
+    expect(x, 3);
+    let(&sides[1]);
+    sides_close();
+    stop();
+}
+
+/* Many empty runs behind one that waits. None ends before it; the stack does not grow with them. */
+static void empty_runs_in_line_wait_too(void **state)
+{
+    enum { MANY = 20000 };
+    (void)state;
+    told t = {0, FILCH_OK};
+    filch_job *last = NULL;
+    start("cuda:0", "2", NULL);
+    sides_open();
+    void *const events[] = {sides[0].event};
+    filch_submit_desc how = waiting(events, 1);
+    filch_graph *empty = graph();
+    how.on_complete = tell;
+    how.user = &t;
+    busy(&sides[0]);
+    assert_ok(filch_graph_submit(empty, &how, NULL));
+    how.cuda_wait_count = 0;
+    for (int k = 0; k < MANY; k++)
+        assert_ok(filch_graph_submit(empty, &how, k == MANY - 1 ? &last : NULL));
+    expect_waiting(last, FILCH_DRIVE_THREADS);
+    assert_int_equal(atomic_load(&t.calls), 0);
+    let(&sides[0]);
+    finish(last, FILCH_OK);
+    assert_ok(filch_runtime_drain(runtime, SOON));
+    assert_int_equal(atomic_load(&t.calls), MANY + 1);
+    assert_int_equal(atomic_load(&t.status), FILCH_OK);
+    sides_close();
+    stop();
+}
+
 /* The work before an event fails, on a GPU that is not the runtime's. */
 static void an_event_that_fails_fails_the_job(void **state)
 {
@@ -485,6 +551,8 @@ int main(void)
         cmocka_unit_test(batches_and_empty_jobs_wait),
         cmocka_unit_test(what_is_past_is_not_waited_for),
         cmocka_unit_test(a_cancelled_job_waits_no_more),
+        cmocka_unit_test(runs_in_line_wait_for_events),
+        cmocka_unit_test(empty_runs_in_line_wait_too),
         cmocka_unit_test(an_event_that_fails_fails_the_job),
         cmocka_unit_test(a_lost_gpu_is_no_obstacle),
         cmocka_unit_test(bad_events_are_refused),

@@ -291,11 +291,15 @@ class Failures(check.Case):
         job = graph.submit()
         started.wait()
         with self.refuses("BUSY"):
-            graph.submit()
+            self.runtime.destroy()
+        behind, after = graph.submit(), graph.submit()
         self.assertFalse(job.wait(0))
         self.assertEqual(job.status, filch.Status.NOT_READY)
-        job.cancel()
+        after.cancel()
+        self.assertEqual(after.status, filch.Status.CANCELLED)
+        self.assertEqual(behind.status, filch.Status.NOT_READY)
         go.set()
+        behind.wait()
         job.wait()
         graph.run()
 

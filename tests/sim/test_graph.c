@@ -485,6 +485,50 @@ static void test_determinism(void **state)
     assert_memory_equal(&seconds[0], &seconds[1], sizeof seconds[0]);
 }
 
+/* A graph queued behind itself: devices do not stand idle between the runs, which take as long as
+ * runs after waits. */
+static void test_queue_of_runs(void **state)
+{
+    (void)state;
+    enum { TASKS = 8, RUNS = 20 };
+    static const sim_kind kind = {1e9, 1, OVERHEAD_US, 2, 0};
+    sim_world world;
+    sim_open(&world, &kind, 1, BENCH_POLICY_STEAL);
+    filch_graph *graph = make_graph(&world, FILCH_PRIORITIES_RANK);
+    filch_codelet *codelet = make_codelet(&world);
+    for (uint32_t i = 0; i < TASKS; ++i) {
+        add(graph, codelet, MS, i, 1 + i % 2, 0);
+    }
+    run_graph(graph);
+    run_graph(graph);
+    double alone = outcome.info.seconds;
+    filch_job *jobs[RUNS], *cancelled = NULL;
+    started = 0;
+    for (int i = 0; i < RUNS; ++i) {
+        sim_ok(filch_graph_submit(graph, NULL, &jobs[i]));
+        if (i == RUNS / 2) {
+            sim_ok(filch_graph_submit(graph, NULL, &cancelled));
+        }
+    }
+    sim_ok(filch_job_cancel(cancelled));
+    assert_int_equal(filch_job_status(cancelled), FILCH_CANCELLED);
+    sim_finish(cancelled, &outcome);
+    assert_int_equal(outcome.info.skipped, TASKS);
+    assert_true(outcome.info.seconds == 0);
+    assert_int_equal(filch_job_wait(jobs[RUNS - 1], (RUNS - 0.5) * alone), FILCH_TIMEOUT);
+    assert_int_equal(filch_job_status(jobs[RUNS - 2]), FILCH_OK);
+    sim_ok(filch_job_wait(jobs[RUNS - 1], 0.5001 * alone));
+    assert_int_equal(started, RUNS * TASKS);
+    for (int i = 0; i < RUNS; ++i) {
+        sim_finish(jobs[i], &outcome);
+        assert_int_equal(outcome.status, FILCH_OK);
+        assert_int_equal(outcome.info.done, TASKS);
+        assert_true(fabs(outcome.info.seconds - alone) < 1e-4 * alone);
+    }
+    sim_ok(filch_graph_destroy(graph));
+    sim_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -494,7 +538,7 @@ int main(void)
         cmocka_unit_test(test_board_beside_a_batch), cmocka_unit_test(test_priorities),
         cmocka_unit_test(test_critical_path),        cmocka_unit_test(test_timeouts),
         cmocka_unit_test(test_open_graph_timeout),   cmocka_unit_test(test_open_graph_overtakes),
-        cmocka_unit_test(test_determinism),
+        cmocka_unit_test(test_determinism),          cmocka_unit_test(test_queue_of_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,8 +81,8 @@ static inline fl_rect fl_list_tiles(const fl_access_list *list, uint32_t i)
                                         : fl_rect_of_tile(access.tile);
 }
 
-/* Use of a handle by a graph. A slot never moves: its use may be linked into the handle's access
- * queue. */
+/* Use of a handle by a graph. A slot never moves: the use of an open graph may be linked into the
+ * handle's access queue. The use of a closed graph is the pattern of its runs' uses. */
 typedef struct fl_slot {
     fl_queued_access use;
     fl_tile_state *tiles; /* null once a closed graph is sealed */
@@ -109,6 +109,13 @@ typedef struct fl_slot {
     /* Part for a handle that the graph uses in several tilings (split.h), or null. */
     struct fl_split_part *part;
 } fl_slot;
+
+/* Uses of one run of a closed graph, one a slot: the places of the run in the access queues. A run
+ * has its places from its submission to its end, however many runs there are at a time. */
+typedef struct fl_run_uses {
+    struct fl_run_uses *next; /* spare uses of the graph */
+    fl_queued_access at[];
+} fl_run_uses;
 
 /* Entry of the table of slots. */
 typedef struct fl_slot_entry {
@@ -215,9 +222,12 @@ struct filch_graph {
     fl_hint_set failed;       /* guarded by lock: tasks that failed or were skipped */
     bool poisoned;            /* the set could not grow: every later task is skipped */
 
-    filch_job *job;  /* running job, else null; guarded by core->lock */
-    uint32_t number; /* number among the runtime's graphs, from 1: for traces */
-    uint64_t noted;  /* number of the structure in the trace of jobs, from 1; 0: none */
+    /* Running job, else null; guarded by core->lock. Further jobs of a closed graph stand in line
+     * behind it (graph/job/line.h), up to last_job; null for an open graph. */
+    filch_job *job, *last_job;
+    struct fl_run_uses *spare_uses; /* uses for further jobs; guarded by core->lock */
+    uint32_t number;                /* number among the runtime's graphs, from 1: for traces */
+    uint64_t noted; /* number of the structure in the trace of jobs, from 1; 0: none */
     char label[64];
     _Alignas(64) unsigned char part[]; /* the scheduler's: fl_scheduler.graph_bytes */
 };

@@ -7,6 +7,7 @@
 #include "graph/build/capacity.h"
 #include "graph/build/graph.h"
 #include "graph/build/lifetime.h"
+#include "graph/build/run_uses.h"
 #include "graph/job/job.h"
 
 /* Tasks in topological order: predecessors come first. */
@@ -425,11 +426,15 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
     if (status == FILCH_OK) {
         status = fl_final_reserve(graph) ? arrange(graph, &order) : FILCH_OUT_OF_MEMORY;
     }
+    if (status == FILCH_OK && !fl_run_uses_reserve(graph)) {
+        drop_roots(graph); /* tasks may be added before the next try to seal */
+        status = FILCH_OUT_OF_MEMORY;
+    }
     if (status == FILCH_OK && core->scheduler->looks_ahead &&
         !(fl_graph_list_predecessors(graph) &&
           core->scheduler->graph_seal(core->scheduler, graph))) {
         fl_graph_drop_predecessors(graph);
-        drop_roots(graph); /* tasks may be added before the next try to seal */
+        drop_roots(graph);
         status = FILCH_OUT_OF_MEMORY;
     }
     fl_free(&core->memory, order.tasks, bytes);

@@ -772,8 +772,8 @@ filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit_d
         return status;
     }
     fl_store_relaxed(&made->total, batch->items);
-    /* An empty batch counts one, taken back at once, or when its events are past. */
-    bool is_empty = batch->grains == 0 && made->event_count == 0;
+    /* An empty batch counts one, taken back when it begins. */
+    made->is_vacant = batch->grains == 0;
     fl_store_relaxed(&made->remaining, batch->grains != 0 ? (int64_t)batch->grains : 1);
     fl_mutex_lock(&core->lock);
     status = fl_job_enqueue(made, &error);
@@ -788,9 +788,6 @@ filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit_d
         fl_store_relaxed(&made->refs, 1); /* the run's own reference */
     }
     fl_job_submit(made); /* on return the job may be complete, and its object reused */
-    if (is_empty) {
-        fl_job_retired(made, 1);
-    }
     return FILCH_OK;
 }
 

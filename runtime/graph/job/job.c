@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/job/job.h"
 
+#include "graph/build/run_uses.h"
 #include "graph/job/job_trace.h"
+#include "graph/job/line.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -82,6 +84,12 @@ void fl_job_discard(filch_job *job)
     job->batch = NULL;
     fl_broadcast_free(job->broadcast);
     job->broadcast = NULL;
+    if (job->uses != NULL) {
+        fl_mutex_lock(&core->lock);
+        fl_run_uses_give(job->graph, job->uses);
+        fl_mutex_unlock(&core->lock);
+        job->uses = NULL;
+    }
     job->graph = NULL;
     fl_job_drop_events(job);
     pool_give(core, job);
@@ -141,6 +149,10 @@ filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit)
     fl_store_relaxed(&job->refs, 2);
     fl_store_relaxed(&job->result, (int32_t)FILCH_NOT_READY);
     job->graph = NULL;
+    job->uses = NULL;
+    job->before = job->behind = NULL;
+    job->is_vacant = job->is_withdrawn = false;
+    job->prepare = NULL;
     /* Free the batch of the object's former life: the pool has checked for readers. */
     fl_batch_free(core, job->batch);
     job->batch = NULL;
@@ -219,7 +231,7 @@ fl_queued_access *fl_job_use(filch_job *job, size_t i)
     if (job->broadcast != NULL) {
         return fl_broadcast_use(job->broadcast);
     }
-    return &job->graph->slots[i]->use;
+    return job->is_open ? &job->graph->slots[i]->use : &job->uses->at[i];
 }
 
 size_t fl_job_use_count(const filch_job *job)
@@ -229,16 +241,20 @@ size_t fl_job_use_count(const filch_job *job)
         fl_batch_uses(job->batch, &count);
     } else if (job->broadcast != NULL) {
         count = 1;
-    } else {
+    } else if (job->graph != NULL) {
         count = job->graph->slot_count;
     }
     return count;
 }
 
-void fl_job_begin(filch_job *job)
+/* Lets a job begin whose uses are granted. A vacant job still counts 1. */
+static void enter(filch_job *job)
 {
     fl_core *core = job->object.core;
     fl_job_trace *logbook = fl_job_trace_of(core);
+    if (FL_UNLIKELY(job->prepare != NULL && !job->is_withdrawn)) {
+        job->prepare(job->graph);
+    }
     if (FL_UNLIKELY(logbook != NULL)) {
         fl_job_trace_begins(logbook, job);
     }
@@ -250,9 +266,40 @@ void fl_job_begin(filch_job *job)
     }
     if (job->broadcast != NULL) {
         fl_job_spread(job);
+    } else if (FL_UNLIKELY(job->is_withdrawn)) {
+        core->scheduler->job_skip(core->scheduler, job, fl_load_relaxed(&job->total));
     } else {
         core->scheduler->job_start(core->scheduler, job);
     }
+}
+
+static void retire(filch_job *job, int64_t n, filch_job **ready);
+
+/* Starts a job. Collects in *ready the jobs that may start if the job was vacant. */
+static void begin(filch_job *job, filch_job **ready)
+{
+    bool is_vacant = job->is_vacant; /* read first: another job may be over on return */
+    enter(job);
+    if (is_vacant) {
+        retire(job, 1, ready);
+    }
+}
+
+void fl_jobs_begin(filch_job *ready)
+{
+    /* A loop, since a line of vacant jobs may be long. */
+    while (ready != NULL) {
+        filch_job *job = ready;
+        ready = job->next;
+        job->next = NULL;
+        begin(job, &ready);
+    }
+}
+
+void fl_job_begin(filch_job *job)
+{
+    job->next = NULL;
+    fl_jobs_begin(job);
 }
 
 filch_status fl_job_enqueue(filch_job *job, filch_error *error)
@@ -280,17 +327,15 @@ filch_status fl_job_enqueue(filch_job *job, filch_error *error)
     return FILCH_OK;
 }
 
-/* Takes one off the blocked count. If the count reaches zero and the job is not empty, the job may
- * be complete, and its object reused, on return. */
-static void unblock(filch_job *job)
+/* Takes one off the blocked count. True: the caller lets the job begin. Otherwise the job may be
+ * complete, and its object reused, on return. */
+static bool unblock(filch_job *job)
 {
     fl_core *core = job->object.core;
     fl_mutex_lock(&core->lock);
     bool is_free = --job->blocked == 0;
     fl_mutex_unlock(&core->lock);
-    if (is_free) {
-        fl_job_begin(job);
-    }
+    return is_free;
 }
 
 void fl_job_submit(filch_job *job)
@@ -303,32 +348,26 @@ void fl_job_submit(filch_job *job)
         /* The blocked count still keeps the job from starting. */
         core->scheduler->job_await(core->scheduler, job);
     }
-    unblock(job);
+    if (unblock(job)) {
+        fl_job_begin(job);
+    }
 }
 
 bool fl_job_awaited(filch_job *job)
 {
-    bool is_empty = fl_load_relaxed(&job->total) == 0 && job->broadcast == NULL;
     if (job->is_spreading) {
         return true; /* the broadcast is over */
     }
     fl_job_drop_events(job);
-    unblock(job);
-    return is_empty;
-}
-
-static void start_all(filch_job *ready)
-{
-    while (ready != NULL) {
-        filch_job *next = ready->next;
-        ready->next = NULL;
-        fl_job_begin(ready);
-        ready = next;
+    if (!unblock(job)) {
+        return false;
     }
+    bool is_vacant = job->is_vacant; /* read first: another job may be over on return */
+    enter(job);
+    return is_vacant;
 }
 
-/* Handles a granted use. Collects in *user the jobs that may start. The caller holds core->lock. */
-static void on_granted(fl_queued_access *use, void *user)
+void fl_job_granted(fl_queued_access *use, void *user)
 {
     filch_job **ready = user;
     filch_job *job = use->job;
@@ -347,60 +386,10 @@ void fl_job_let_go(fl_queued_access *use)
     fl_core *core = use->data->object.core;
     filch_job *ready = NULL;
     fl_mutex_lock(&core->lock);
-    fl_access_queue_leave(use, on_granted, &ready);
+    fl_access_queue_leave(use, fl_job_granted, &ready);
     fl_mutex_unlock(&core->lock);
-    start_all(ready);
+    fl_jobs_begin(ready);
     core->scheduler->job_done(core->scheduler, NULL); /* further waiting threads may look */
-}
-
-/* --- Cancelling --- */
-
-/* Leaves the queues of the handle's partitions, for a job whose use of the parent was never
- * granted. An open graph's uses of partitions are granted at once and do not wait (enter_part in
- * join.c). The partitions belong to the job with the granted use of the parent. The caller holds
- * core->lock. */
-static void forgo_parts(const fl_queued_access *of, filch_job **ready)
-{
-    fl_core *core = of->data->object.core;
-    for (fl_object *object = core->objects; object != NULL && of->data->children != 0;
-         object = object->next) {
-        filch_data *data = (filch_data *)(void *)object;
-        if (fl_load_relaxed(&object->magic) != (uint32_t)FL_MAGIC_DATA ||
-            data->parent != of->data) {
-            continue;
-        }
-        for (fl_queued_access *use = data->first, *next; use != NULL; use = next) {
-            next = use->next;
-            if (!use->is_hold && use->granted && use->job == of->job) {
-                fl_access_queue_leave(use, on_granted, ready);
-            }
-        }
-    }
-}
-
-/* Takes a cancelled job, or every job if job is null, out of the queues it waits in. The job's
- * remaining work is skipped and needs no handles. Waiting might never end: two open graphs may wait
- * for each other. Collects in *ready the jobs that may start. The caller holds core->lock. */
-static void forgo(fl_core *core, const filch_job *job, filch_job **ready)
-{
-    for (fl_object *object = core->objects; object != NULL; object = object->next) {
-        if (fl_load_relaxed(&object->magic) != (uint32_t)FL_MAGIC_DATA) {
-            continue;
-        }
-        for (fl_queued_access *use = ((filch_data *)(void *)object)->first, *next; use != NULL;
-             use = next) {
-            next = use->next;
-            if (use->is_hold || use->granted || (job != NULL && use->job != job)) {
-                continue;
-            }
-            forgo_parts(use, ready);
-            fl_access_queue_leave(use, on_granted, ready);
-            use->is_forgone = true; /* thieves may look at the job until it is over */
-            ++use->data->kept;
-            use->granted = true; /* the use waits for no job, and is in no queue */
-            on_granted(use, ready);
-        }
-    }
 }
 
 /* --- Completion --- */
@@ -419,7 +408,7 @@ static void leave(fl_queued_access *use, bool is_kept, filch_job **ready)
     use->is_forgone = false;
     /* A run that outlasts the job writes only to its private output. */
     if (use->queued && (use->writes || !is_kept)) {
-        fl_access_queue_leave(use, on_granted, ready);
+        fl_access_queue_leave(use, fl_job_granted, ready);
     }
 }
 
@@ -475,10 +464,9 @@ void fl_job_end_uses(filch_job *job, filch_status result)
     }
 }
 
-void fl_job_leave(filch_job *job, filch_status result)
+void fl_job_leave(filch_job *job, filch_status result, filch_job **ready)
 {
     fl_core *core = job->object.core;
-    filch_job *ready = NULL;
     fl_broadcast *broadcast = job->broadcast;
     fl_mutex_lock(&core->lock);
     bool is_kept = job->kept != 0; /* read before the run that ended the job can drop its keep */
@@ -487,21 +475,20 @@ void fl_job_leave(filch_job *job, filch_status result)
     for (size_t i = 0; i < count; ++i) {
         fl_queued_access *use = fl_job_use(job, i);
         if (use->upgrade != NULL) {
-            leave(use->upgrade, false, &ready);
+            leave(use->upgrade, false, ready);
         }
-        leave(use, is_kept, &ready);
+        leave(use, is_kept, ready);
     }
-    if (job->graph != NULL) {
-        if (job->is_open) {
-            fl_store_relaxed(&job->graph->task_count, 0); /* every task has retired for good */
-        }
-        job->graph->job = NULL; /* from now on the graph may be submitted again, or destroyed */
-        job->graph = NULL;
+    if (job->is_open) {
+        fl_store_relaxed(&job->graph->task_count, 0); /* every task has retired for good */
+        job->graph->job = NULL;                       /* from now on the graph may be destroyed */
+    } else if (job->graph != NULL) {
+        fl_line_leave(job, ready); /* without a job behind the graph may be destroyed */
     }
+    job->graph = NULL;
     job->broadcast = NULL;
     fl_mutex_unlock(&core->lock);
     fl_broadcast_free(broadcast);
-    start_all(ready);
 }
 
 void fl_job_conclude(filch_job *job, filch_status result)
@@ -527,7 +514,8 @@ void fl_job_close(filch_job *job)
     fl_job_drop(job);
 }
 
-static void complete(filch_job *job)
+/* Completes a job. Collects in *ready the jobs that may start; null: starts them. */
+static void complete(filch_job *job, filch_job **ready)
 {
     fl_core *core = job->object.core;
     /* Relaxed: a task that stopped the job has retired. */
@@ -538,7 +526,7 @@ static void complete(filch_job *job)
                                                              : FILCH_CANCELLED;
     job->finished = fl_clock_now(&core->clock);
     fl_job_end_range(job);
-    if (job->broadcast == NULL) {
+    if (job->broadcast == NULL && !job->is_withdrawn) {
         core->scheduler->job_retire(core->scheduler, job);
     }
     if (!is_whole && job->broadcast == NULL && core->places->count > 1) {
@@ -551,8 +539,14 @@ static void complete(filch_job *job)
         job->ended(job, result);
         return;
     }
-    fl_job_leave(job, result);
+    filch_job *waiting = NULL;
+    fl_job_leave(job, result, ready != NULL ? ready : &waiting);
+    if (fl_job_has_end(job)) {
+        fl_jobs_begin(waiting); /* first: devices do not wait for a callback */
+        waiting = NULL;
+    }
     fl_job_conclude(job, result);
+    fl_jobs_begin(waiting);
     fl_job_close(job);
 }
 
@@ -587,11 +581,11 @@ void fl_job_unkeep(filch_job *job)
         fl_queued_access *use = fl_job_use(job, i);
         --use->data->kept;
         if (is_over && use->queued) {
-            fl_access_queue_leave(use, on_granted, &ready);
+            fl_access_queue_leave(use, fl_job_granted, &ready);
         }
     }
     fl_mutex_unlock(&core->lock);
-    start_all(ready);
+    fl_jobs_begin(ready);
     fl_sub_relaxed(&core->jobs->kept, 1);
     /* Sequentially consistent: before the look at the waiters in job_done. */
     fl_sub_seq_cst(&core->jobs->running, 1);
@@ -599,13 +593,18 @@ void fl_job_unkeep(filch_job *job)
     fl_job_drop(job);
 }
 
-void fl_job_retired(filch_job *job, int64_t n)
+static void retire(filch_job *job, int64_t n, filch_job **ready)
 {
     /* Release: effects of the retired tasks. Acquire: the last thread sees every effect before
      * completing. */
     if (n != 0 && fl_sub_acq_rel(&job->remaining, n) == n) {
-        complete(job);
+        complete(job, ready);
     }
+}
+
+void fl_job_retired(filch_job *job, int64_t n)
+{
+    retire(job, n, NULL);
 }
 
 static void note(filch_job *job, filch_item_range range)
@@ -638,8 +637,7 @@ static const char *failed_label(const filch_job *job, const fl_task *task)
     return task != NULL ? fl_task_name(task) : fl_batch_codelet(job->batch)->name;
 }
 
-/* Notes why the job starts nothing more, unless an earlier reason is there. */
-static void note_stop(filch_job *job, uint32_t why)
+void fl_job_note_stop(filch_job *job, uint32_t why)
 {
     uint32_t none = FL_STOP_NONE;
     /* Relaxed: workers look before every work item, and a few more items may run. */
@@ -650,7 +648,7 @@ static void cancel_rest(filch_job *job)
 {
     if (job->on_failure == FILCH_FAILURE_CANCEL) {
         fl_scheduler *scheduler = job->object.core->scheduler;
-        note_stop(job, FL_STOP_CANCELLED);
+        fl_job_note_stop(job, FL_STOP_CANCELLED);
         scheduler->job_cancelled(scheduler);
     }
 }
@@ -718,7 +716,7 @@ void fl_job_fail_start(filch_job *job, const filch_error *error)
                   error->text);
     fl_store_release(&job->failed, 1); /* release: error is written first */
     fl_mutex_unlock(&job->lock);
-    note_stop(job, FL_STOP_CANCELLED);
+    fl_job_note_stop(job, FL_STOP_CANCELLED);
 }
 
 void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi)
@@ -726,30 +724,6 @@ void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi)
     fl_mutex_lock(&job->lock);
     note(job, (filch_item_range){lo, hi, FILCH_SKIPPED, 0});
     fl_mutex_unlock(&job->lock);
-}
-
-filch_graph *fl_jobs_cancel_all(fl_core *core)
-{
-    filch_graph *open = NULL;
-    filch_job *ready = NULL;
-    fl_mutex_lock(&core->lock);
-    for (fl_object *object = core->objects; object != NULL; object = object->next) {
-        uint32_t magic = fl_load_relaxed(&object->magic);
-        if (magic == (uint32_t)FL_MAGIC_JOB) {
-            note_stop((filch_job *)(void *)object, FL_STOP_CANCELLED);
-        } else if (magic == (uint32_t)FL_MAGIC_GRAPH) {
-            filch_graph *graph = (filch_graph *)(void *)object;
-            /* The graph's state is guarded by its own lock; the bias has the needed information.
-             * Relaxed: if a second thread closes the graph meanwhile, closing fails. */
-            bool is_open = graph->job != NULL && graph->job->is_open &&
-                           fl_load_relaxed(&graph->job->remaining) > FL_OPEN_BIAS / 2;
-            open = is_open ? graph : open;
-        }
-    }
-    forgo(core, NULL, &ready);
-    fl_mutex_unlock(&core->lock);
-    start_all(ready);
-    return open;
 }
 
 /* Relaxed: only the thread itself can find its own number. */
@@ -827,39 +801,6 @@ filch_status filch_job_status(filch_job *job)
 {
     filch_status status = fl_object_check(job, FL_MAGIC_JOB);
     return status != FILCH_OK ? status : (filch_status)fl_load_acquire(&job->result);
-}
-
-void fl_job_stop(filch_job *job, uint32_t why)
-{
-    fl_core *core = job->object.core;
-    filch_job *ready = NULL;
-    /* Relaxed: the job is the caller's own. Whoever finished it before has done or does the rest.
-     */
-    if (why == FL_STOP_FINISHED && fl_load_relaxed(&job->cancelled) == FL_STOP_FINISHED) {
-        return;
-    }
-    /* Jobs started below run no task: their start is published after the store. */
-    note_stop(job, why);
-    fl_mutex_lock(&core->lock);
-    /* Of a repetition: the run in progress ends, and the next run is not started, since its start
-     * takes the lock. */
-    filch_job *run = job->present;
-    if (run != NULL) {
-        note_stop(run, why);
-    }
-    forgo(core, run != NULL ? run : job, &ready);
-    fl_mutex_unlock(&core->lock);
-    start_all(ready);
-    core->scheduler->job_cancelled(core->scheduler);
-}
-
-filch_status filch_job_cancel(filch_job *job)
-{
-    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
-    if (status == FILCH_OK) {
-        fl_job_stop(job, FL_STOP_CANCELLED);
-    }
-    return status;
 }
 
 filch_status filch_job_stats(filch_job *job, filch_job_info *info, filch_device_stats *devices,

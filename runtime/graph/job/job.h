@@ -43,9 +43,11 @@ enum {
 
 struct filch_job {
     fl_object object;
-    _Atomic uint32_t refs;   /* references: the user's, and the run's */
-    _Atomic int32_t result;  /* filch_status; FILCH_NOT_READY until everything is over */
-    filch_graph *graph;      /* null for a batch or a broadcast, and once complete */
+    _Atomic uint32_t refs;  /* references: the user's, and the run's */
+    _Atomic int32_t result; /* filch_status; FILCH_NOT_READY until everything is over */
+    /* Null for a batch or a broadcast, once complete, and once withdrawn. */
+    filch_graph *graph;
+    fl_run_uses *uses;       /* of a closed graph; from the graph's */
     fl_batch *batch;         /* owned by the job */
     fl_broadcast *broadcast; /* owned by the job; null for other jobs, and once complete */
     /* A repetition's job, which stands for the runs (repeat.c): the newest run until the repetition
@@ -60,7 +62,16 @@ struct filch_job {
     /* A broadcast is in progress. Host-event polling checks for its end, as for events. */
     bool is_spreading;
     bool is_open;
+    /* Line of the jobs of a closed graph (line.h): the neighbours; null at an end, and for other
+     * jobs. Guarded by core->lock. */
+    filch_job *before, *behind;
+    /* Prepares the graph for a run in line, when the job begins; else null. Called without locks.
+     */
+    void (*prepare)(filch_graph *graph);
+    bool is_vacant;         /* the job has nothing to run: it ends when it begins */
+    bool is_withdrawn;      /* cancelled in line: the job is vacant, and has no graph */
     const filch_graph *ran; /* graph of the job, also once complete: a name, never dereferenced */
+    uint32_t ran_number;    /* number of this graph */
     filch_on_failure on_failure;
     filch_complete_fn on_complete;
     void *user;
@@ -70,8 +81,8 @@ struct filch_job {
     uint64_t walk; /* number of the last search that visited the job; guarded by core->lock */
     filch_job *walk_next;   /* next job on the search's stack */
     fl_queued_access *late; /* uses of an open graph not yet begun; guarded by core->lock */
-    /* Number of uses not granted yet, + 1 while submitting, + 1 while events are pending. Guarded
-     * by core->lock. */
+    /* Number of uses not granted yet, + 1 while submitting, + 1 while events are pending, + 1 while
+     * a job of the graph is before. Guarded by core->lock. */
     uint32_t blocked;
     filch_job *next; /* in the pool, or in a list of jobs to start or to complete */
     /* Number of keeps by runs that may outlast the job (fl_job_keep); guarded by core->lock. */
@@ -136,6 +147,8 @@ bool fl_job_keep(filch_job *job);
 /* Ends a keep. Thread-safe; call without locks. On return the job object may serve a new job,
  * unless a hazard pointer names it. */
 void fl_job_unkeep(filch_job *job);
+/* Notes why the job starts nothing more, unless an earlier reason is there: FL_STOP_*. */
+void fl_job_note_stop(filch_job *job, uint32_t why);
 /* Lets a job start nothing more, as filch_job_cancel: FL_STOP_*. Thread-safe; call without locks.
  */
 void fl_job_stop(filch_job *job, uint32_t why);
@@ -185,7 +198,7 @@ void fl_open_note_contents(filch_graph *graph, const filch_task_desc *desc);
  * handle's extent. */
 void fl_batch_reach_of(const fl_batch *batch, uint32_t access, uint64_t *first, uint64_t *last);
 const struct filch_batch_access *fl_batch_access(const fl_batch *batch, uint32_t access);
-/* Frees a job from fl_job_new that no second thread has seen. */
+/* Frees a job from fl_job_new that no second thread has seen; call without core->lock. */
 void fl_job_discard(filch_job *job);
 /* Starts a job as soon as every queued use is granted. Cannot fail. */
 void fl_job_submit(filch_job *job);
@@ -205,11 +218,22 @@ filch_status fl_graph_seal_to_run(filch_graph *graph, const filch_submit_desc *s
 
 /* Starts a job whose uses are granted. Call without locks. On return the job may be complete. */
 void fl_job_begin(filch_job *job);
+/* Starts the jobs of a list, linked by next, as fl_job_begin. */
+void fl_jobs_begin(filch_job *ready);
+/* Handles a granted use. Collects in *user the jobs that may start, for fl_jobs_begin. The caller
+ * holds core->lock. */
+void fl_job_granted(fl_queued_access *use, void *user);
 /* Notes the end of a job whose uses are about to leave their queues or to be taken over: begins a
  * version of every written handle. The caller holds core->lock. */
 void fl_job_end_uses(filch_job *job, filch_status result);
-/* Takes an ended job out of its access queues, and starts the jobs that waited. */
-void fl_job_leave(filch_job *job, filch_status result);
+/* Takes an ended job out of its access queues. Collects in *ready the jobs that may start. */
+void fl_job_leave(filch_job *job, filch_status result, filch_job **ready);
+/* Tells whether the end of the job has a callback or an event. If not, the result is published
+ * before the jobs that waited start: who sees the end of a later run sees that of an earlier. */
+static inline bool fl_job_has_end(const filch_job *job)
+{
+    return job->on_complete != NULL || job->signal != NULL;
+}
 /* Calls the callback, and publishes the result. */
 void fl_job_conclude(filch_job *job, filch_status result);
 /* Counts a job with a published result off, tells waiting threads, and drops the run's reference.

@@ -312,8 +312,8 @@ void fl_job_trace_ended(fl_job_trace *logbook, filch_job *job, filch_status resu
     if (job->batch != NULL) {
         event.last = fl_batch_items(job->batch);
         event.tasks = 0;
-    } else if (job->graph != NULL) {
-        made.graph = event.last = job->graph->number;
+    } else if (job->ran != NULL) {
+        made.graph = event.last = job->ran_number;
     }
     event.name = made.name;
     fl_trace_add(logbook->jobs, event);

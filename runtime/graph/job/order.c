@@ -97,6 +97,12 @@ static void walk_on(fl_wait_walk *walk)
         if (job->present != NULL) {
             walk_to(walk, job->present); /* a repetition ends after its newest run */
         }
+        if (job->before != NULL) {
+            walk_to(walk, job->before); /* a run of the same graph */
+        }
+        if (job->before != NULL && job->before->whole != NULL) {
+            walk_to(walk, job->before->whole); /* further runs of a repetition come first */
+        }
         /* The open graph's own lock guards its slots. A started job waits no more. */
         size_t count = job->is_open || job->blocked == 0 ? 0 : fl_job_use_count(job);
         for (size_t i = 0; i < count && !walk->is_found; ++i) {

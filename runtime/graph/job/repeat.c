@@ -16,6 +16,7 @@
 
 #include "graph/job/job.h"
 #include "graph/job/job_trace.h"
+#include "graph/job/line.h"
 
 #define CALL "filch_graph_repeat"
 #define LEAST_SIZE sizeof(filch_repeat_desc)
@@ -62,6 +63,7 @@ static void fill_run(fl_repeat *repeat, filch_job *run)
     tie(repeat, run);
     run->graph = graph;
     run->ran = graph;
+    run->ran_number = graph->number;
     run->blocked = 0;
     fl_store_relaxed(&run->refs, 1); /* relaxed, here and below: the run is ours alone */
     fl_store_relaxed(&run->total, graph->task_count - graph->own_count);
@@ -81,11 +83,8 @@ static void take_over(fl_repeat *repeat, filch_job *next)
     fl_core *core = repeat->job->object.core;
     filch_job *last = repeat->job->present;
     fl_job_end_uses(last, repeat->result);
-    for (size_t i = 0; i < fl_job_use_count(next); ++i) {
-        fl_job_use(next, i)->job = next;
-    }
+    fl_line_replace(last, next);
     next->sequence = ++core->jobs->submissions;
-    last->graph->job = next;
     last->graph = NULL;
     repeat->job->present = next;
     repeat->is_parked = false;
@@ -142,7 +141,7 @@ static void fail(filch_job *job, const filch_error *error)
 /* Ends the repetition, whose last run is parked. */
 static void end(fl_repeat *repeat)
 {
-    filch_job *job = repeat->job, *last = repeat->job->present;
+    filch_job *job = repeat->job, *last = repeat->job->present, *ready = NULL;
     fl_core *core = job->object.core;
     filch_status result = repeat->stop, of_last = repeat->result;
     if (result == FILCH_OUT_OF_MEMORY) {
@@ -161,9 +160,14 @@ static void end(fl_repeat *repeat)
     fl_free(&core->memory, repeat, sizeof *repeat);
     fl_job_unreserve(core);
     fl_job_unreserve(core);
-    fl_job_leave(last, of_last);
+    fl_job_leave(last, of_last, &ready);
+    if (fl_job_has_end(job)) {
+        fl_jobs_begin(ready);
+        ready = NULL;
+    }
     fl_job_conclude(last, of_last); /* first: who sees the job complete may destroy the runtime */
     fl_job_conclude(job, result);
+    fl_jobs_begin(ready);
     /* The last run kept the runtime from being drained until now. */
     fl_job_close(last);
     core->scheduler->job_done(core->scheduler, job);
@@ -253,7 +257,8 @@ static void end_run(filch_job *run, filch_status result)
     fl_repeat *repeat = run->repeat;
     filch_job *job = repeat->job;
     fl_core *core = job->object.core;
-    if (repeat->desc.value != NULL) {
+    /* The predicate is asked about no other run, and a withdrawn one has not the value. */
+    if (repeat->desc.value != NULL && result == FILCH_OK) {
         /* Before the lock: `ended` is ours, since no second run is in progress. */
         memcpy(repeat->values[(repeat->ended + 1) % 2], repeat->desc.value,
                repeat->desc.value_bytes);

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "graph/build/lifetime.h"
+#include "graph/build/run_uses.h"
 #include "graph/job/job.h"
 #include "graph/job/job_trace.h"
+#include "graph/job/line.h"
 
 /* Returns a task of the graph by its public name, or null. */
 static fl_task *find_task(const filch_graph *graph, filch_task name)
@@ -95,19 +97,23 @@ filch_status filch_graph_seal(filch_graph *graph)
     return status;
 }
 
+/* Looks at the ranks of a graph that had a job when it was submitted. No run is in progress. */
+static void rank_late(filch_graph *graph)
+{
+    fl_latch_lock(&graph->lock);
+    fl_graph_rank_anew(graph);
+    fl_latch_unlock(&graph->lock);
+}
+
 filch_status fl_graph_make_job(filch_graph *graph, const filch_submit_desc *submit,
                                const char *call, filch_job **made)
 {
     fl_core *core = graph->object.core;
     fl_mutex_lock(&core->lock);
-    bool is_busy = graph->job != NULL;
+    bool is_idle = graph->job == NULL;
     fl_mutex_unlock(&core->lock);
-    if (is_busy) {
-        return fl_core_fail(core, FILCH_BUSY, call, graph->label,
-                            "the graph's previous job still runs");
-    }
-    if (graph->kind == FILCH_GRAPH_CLOSED) {
-        fl_graph_rank_anew(graph);
+    if (graph->kind == FILCH_GRAPH_CLOSED && is_idle) {
+        fl_graph_rank_anew(graph); /* we hold graph->lock: no run begins */
     }
     filch_job *job = fl_job_new(core, submit);
     if (job == NULL) {
@@ -118,18 +124,25 @@ filch_status fl_graph_make_job(filch_graph *graph, const filch_submit_desc *subm
     }
     job->graph = graph;
     job->ran = graph;
+    job->ran_number = graph->number;
     job->is_open = graph->kind == FILCH_GRAPH_OPEN;
-    filch_status status = fl_job_take_events(job, submit, call);
+    job->prepare = is_idle ? NULL : rank_late;
+    filch_status status = FILCH_OK;
+    if (!job->is_open && (job->uses = fl_run_uses_take(graph)) == NULL) {
+        status = fl_core_fail(core, FILCH_OUT_OF_MEMORY, call, graph->label, "no memory for a job");
+    }
+    status = status == FILCH_OK ? fl_job_take_events(job, submit, call) : status;
     if (status != FILCH_OK) {
         fl_job_discard(job);
         return status;
     }
     uint32_t tasks = job->is_open ? 0 : graph->task_count;
+    job->is_vacant = !job->is_open && tasks == 0;
     fl_store_relaxed(&job->total, job->is_open ? 0 : tasks - graph->own_count);
     fl_store_relaxed(&job->run_once, job->is_open ? 0 : graph->restartable_count);
-    /* An empty closed graph counts one, taken back at the end of the submission. An open graph
-     * counts down from a bias; closing replaces the bias by the number of tasks. Adding a task
-     * therefore touches no memory that workers write. */
+    /* An empty closed graph counts one, taken back when its job begins. An open graph counts down
+     * from a bias; closing replaces the bias by the number of tasks. Adding a task therefore
+     * touches no memory that workers write. */
     fl_store_relaxed(&job->remaining, job->is_open ? FL_OPEN_BIAS
                                       : tasks != 0 ? (int64_t)tasks
                                                    : 1);
@@ -137,7 +150,11 @@ filch_status fl_graph_make_job(filch_graph *graph, const filch_submit_desc *subm
     fl_mutex_lock(&core->lock);
     /* Queue an open graph's job before the first task is added. */
     status = fl_job_enqueue(job, &error);
-    graph->job = status == FILCH_OK ? job : NULL;
+    if (status == FILCH_OK && job->is_open) {
+        graph->job = job;
+    } else if (status == FILCH_OK) {
+        fl_line_join(job);
+    }
     fl_mutex_unlock(&core->lock);
     if (status != FILCH_OK) {
         fl_job_discard(job);
@@ -172,9 +189,6 @@ filch_status filch_graph_submit(filch_graph *graph, const filch_submit_desc *sub
         status = fl_graph_make_job(graph, &full, "filch_graph_submit", &made);
     }
     bool is_open = graph->kind == FILCH_GRAPH_OPEN;
-    /* The worker that sees the events past retires an empty job waiting for events. */
-    bool is_empty =
-        !is_open && graph->task_count == 0 && status == FILCH_OK && made->event_count == 0;
     if (status == FILCH_OK && job != NULL) {
         *job = made; /* set before the job runs: a callback may use the handle */
     } else if (status == FILCH_OK) {
@@ -188,9 +202,6 @@ filch_status filch_graph_submit(filch_graph *graph, const filch_submit_desc *sub
     if (status == FILCH_OK && !is_open) {
         /* On return the graph may be destroyed, and the job's object reused. */
         fl_job_submit(made);
-        if (is_empty) {
-            fl_job_retired(made, 1);
-        }
     }
     return status;
 }

@@ -84,9 +84,11 @@ void fl_account_divide(fl_worker *worker, fl_item *item);
 /* fl_scheduler's job_report (report.c). */
 void fl_account_report(fl_scheduler *self, const filch_job *job, filch_report *report,
                        filch_losses *devices, size_t device_bytes, uint32_t count);
-/* fl_scheduler's job_stats (report.c). */
 /* Function of fl_scheduler: adds a run's counts to the counts of the repetition's job. */
 void fl_account_add(fl_scheduler *self, filch_job *job, const filch_job *run);
+/* Function of fl_scheduler: counts skipped tasks of a job that never starts. */
+void fl_account_skip(fl_scheduler *self, filch_job *job, uint64_t tasks);
+/* fl_scheduler's job_stats (report.c). */
 void fl_account_stats(fl_scheduler *self, const filch_job *job, filch_job_info *info, void *devices,
                       size_t device_bytes, uint32_t count);
 

@@ -405,6 +405,12 @@ void fl_account_add(fl_scheduler *self, filch_job *job, const filch_job *run)
     }
 }
 
+void fl_account_skip(fl_scheduler *self, filch_job *job, uint64_t tasks)
+{
+    (void)self;
+    fl_count(&fl_job_share(job, 0)->skipped, tasks);
+}
+
 void fl_account_stats(fl_scheduler *self, const filch_job *job, filch_job_info *info, void *devices,
                       size_t device_bytes, uint32_t count)
 {

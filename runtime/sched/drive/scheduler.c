@@ -342,6 +342,7 @@ static void fill_interface(fl_sched *sched)
         .job_await = fl_host_events_add,
         .job_cancelled = fl_presence_cancelled,
         .job_add = fl_account_add,
+        .job_skip = fl_account_skip,
         .job_traffic = job_traffic,
         .job_retire = fl_job_retire,
         .job_is_quiet = fl_jobs_is_quiet,

@@ -306,9 +306,11 @@ static inline void count_work(fl_worker *w, const fl_task *task)
  * queue before such a job starts, and otherwise after the job's last task. */
 static bool has_handle(const fl_task *task)
 {
+    const filch_job *job = task->graph->job;
+    uint32_t slot = task->accesses[0].slot;
     /* Acquire: as fl_graph_data. */
     const fl_queued_access *use =
-        &fl_load_acquire(&task->graph->seen_slots)[task->accesses[0].slot]->use;
+        job->is_open ? &fl_load_acquire(&task->graph->seen_slots)[slot]->use : &job->uses->at[slot];
     return use->queued || (use->upgrade != NULL && use->upgrade->queued);
 }
 
