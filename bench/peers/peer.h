@@ -29,6 +29,8 @@ typedef enum bench_peer_kind {
     BENCH_PEER_LU,    /* factors of a with partial pivoting into c; pivots receives LAPACK's */
     BENCH_PEER_QR,    /* factors of a into c, in LAPACK's layout; tau receives theirs */
     BENCH_PEER_SOLVE, /* c = a^-1 b for vectors b and c, a factored in lower precision */
+    BENCH_PEER_SYRK,  /* c = a a', lower triangle */
+    BENCH_PEER_TRSM,  /* c = a^-1 b for the lower triangle of a */
     BENCH_PEER_KINDS
 } bench_peer_kind;
 

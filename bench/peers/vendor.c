@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuBLAS and cuSOLVER on whole matrices, on one GPU. */
+#include "kernels/vendor/blas.h"
 #include "kernels/vendor/panel.h"
 #include "peers/one_call.h"
 #include "support/fail.h"
 
-/* Of a factorization A and C are the input and the factor, and MORE its pivots or tau. */
+/* Of a factorization A and C are the input and the factor, and MORE its pivots or tau; of a solve A
+ * is the triangle, B the right sides and C the solutions. */
 enum block { A, B, C, INFO, MORE };
 
 typedef struct state {
@@ -13,14 +15,30 @@ typedef struct state {
     fl_vendor_lane *lane;
 } state;
 
+/* C is written, whatever it was. */
 static bool is_product(const bench_peer_work *work)
 {
-    return work->kind == BENCH_PEER_GEMM;
+    return work->kind == BENCH_PEER_GEMM || work->kind == BENCH_PEER_SYRK;
 }
 
-static bool supports_product(bench_peer_kind kind)
+static bool is_solve(const bench_peer_work *work)
 {
-    return kind == BENCH_PEER_GEMM;
+    return work->kind == BENCH_PEER_TRSM;
+}
+
+static bool is_factorization(const bench_peer_work *work)
+{
+    return !is_product(work) && !is_solve(work);
+}
+
+static bool has_two(const bench_peer_work *work)
+{
+    return work->kind == BENCH_PEER_GEMM || is_solve(work);
+}
+
+static bool supports_blas(bench_peer_kind kind)
+{
+    return kind == BENCH_PEER_GEMM || kind == BENCH_PEER_SYRK || kind == BENCH_PEER_TRSM;
 }
 
 static bool supports_factorization(bench_peer_kind kind)
@@ -96,7 +114,7 @@ static filch_status start(void *opaque, filch_error *error)
         !(s->lane = fl_vendor_lane_make(s->vendor, o->gpu.context, o->stream, 0)))
         status = bench_fail(error, FILCH_BACKEND, "cuBLAS", 0, "a handle cannot be made");
     for (int k = A; k <= C && status == FILCH_OK; k++)
-        if (k != B || is_product(w))
+        if (k != B || has_two(w))
             status = take(s, (enum block)k, bytes_of(w), error);
     if (status == FILCH_OK)
         status = take(s, INFO, sizeof(int), error);
@@ -105,25 +123,27 @@ static filch_status start(void *opaque, filch_error *error)
         status = take(s, MORE, bytes, error);
     if (status == FILCH_OK)
         status = copy_in(s, A, w->a, error);
-    if (status == FILCH_OK && is_product(w))
+    if (status == FILCH_OK && has_two(w))
         status = copy_in(s, B, w->b, error);
     return status == FILCH_OK ? bench_gpu_wait(&o->gpu, o->stream, error) : status;
 }
 
-/* A product leaves resident factors as they are. */
+/* Operands that stay as they are need not come again where they are resident; what the call
+ * overwrites is copied to C. */
 static filch_status bring(void *opaque, filch_error *error)
 {
     state *s = opaque;
     const bench_one_call *o = &s->one;
     const bench_peer_work *w = o->work;
-    if (!is_product(w))
-        return w->is_resident ? bench_gpu_copy(&o->gpu, o->blocks[C], o->blocks[A], bytes_of(w),
-                                               o->stream, error)
-                              : copy_in(s, C, w->a, error);
+    enum block from = is_solve(w) ? B : A;
     if (w->is_resident)
-        return FILCH_OK;
-    filch_status status = copy_in(s, A, w->a, error);
-    return status == FILCH_OK ? copy_in(s, B, w->b, error) : status;
+        return is_product(w) ? FILCH_OK
+                             : bench_gpu_copy(&o->gpu, o->blocks[C], o->blocks[from], bytes_of(w),
+                                              o->stream, error);
+    filch_status status = copy_in(s, is_factorization(w) ? C : A, w->a, error);
+    if (status == FILCH_OK && has_two(w))
+        status = copy_in(s, is_solve(w) ? C : B, w->b, error);
+    return status;
 }
 
 static filch_status compute(void *opaque, filch_error *error)
@@ -134,8 +154,13 @@ static filch_status compute(void *opaque, filch_error *error)
     void *at = bench_gpu_pointer(s->one.blocks[INFO]);
     void *more = bench_gpu_pointer(s->one.blocks[MORE]);
     filch_view info = {.ptr = at, .rows = 1, .cols = 1, .ld = 1};
+    const fl_vendor_form form = {.fill = FL_VENDOR_FILL_LOWER, .alpha = 1};
     int code = 0;
-    if (is_product(w))
+    if (w->kind == BENCH_PEER_SYRK)
+        code = fl_vendor_blas_syrk(s->lane, &form, &a, &c);
+    else if (w->kind == BENCH_PEER_TRSM)
+        code = fl_vendor_blas_trsm(s->lane, &form, &a, &c);
+    else if (w->kind == BENCH_PEER_GEMM)
         code = fl_vendor_gemm_nn(s->lane, &a, &b, 0, &c);
     else if (w->kind == BENCH_PEER_LU)
         code = fl_vendor_getrf(s->lane, &c, more, at);
@@ -164,7 +189,7 @@ static filch_status run(void *opaque, filch_error *error, double *seconds)
     size_t bytes;
     void *more = more_of(w, &bytes);
     filch_status status = bench_one_call_time(&s->one, bring, compute, fetch, error, seconds);
-    if (status == FILCH_OK && !is_product(w))
+    if (status == FILCH_OK && is_factorization(w))
         status = copy_out(s, &info, INFO, sizeof info, error);
     if (status == FILCH_OK && more)
         status = copy_out(s, more, MORE, bytes, error);
@@ -188,8 +213,8 @@ static filch_status setup(const bench_peer_work *work, filch_error *error, void 
 
 const bench_peer bench_peer_cublas = {
     .name = "cublas",
-    .description = "one call of cuBLAS for the whole product, on one GPU",
-    .supports = supports_product,
+    .description = "one call of cuBLAS for the whole product or solve, on one GPU",
+    .supports = supports_blas,
     .setup = setup,
     .run = bench_one_call_run,
     .teardown = bench_one_call_teardown,

@@ -68,6 +68,11 @@ typedef float s_real;
         cblas_##p##syrk(CblasColMajor, CblasLower, CblasNoTrans, (blasint)n, (blasint)k, -1, a, \
                         (blasint)lda, 1, c, (blasint)ldc);                                      \
     }                                                                                           \
+    static void p##_gram(size_t n, const void *a, size_t lda, void *c, size_t ldc)              \
+    {                                                                                           \
+        cblas_##p##syrk(CblasColMajor, CblasLower, CblasNoTrans, (blasint)n, (blasint)n, 1, a,  \
+                        (blasint)lda, 0, c, (blasint)ldc);                                      \
+    }                                                                                           \
     static void p##_gemm_nt(size_t m, size_t n, size_t k, const void *a, size_t lda,            \
                             const void *b, size_t ldb, void *c, size_t ldc)                     \
     {                                                                                           \
@@ -120,6 +125,7 @@ const bench_kernels bench_kernels_double = {
     .trsm_left = d_trsm_left,
     .trmm = d_trmm,
     .syrk = d_syrk,
+    .gram = d_gram,
     .gemm_nt = d_gemm_nt,
     .gemm_nn = d_gemm_nn,
     .solve = d_solve,
@@ -138,6 +144,7 @@ const bench_kernels bench_kernels_single = {
     .trsm_left = s_trsm_left,
     .trmm = s_trmm,
     .syrk = s_syrk,
+    .gram = s_gram,
     .gemm_nt = s_gemm_nt,
     .gemm_nn = s_gemm_nn,
     .solve = s_solve,

@@ -37,6 +37,8 @@ typedef struct bench_kernels {
     void (*trmm)(size_t m, size_t n, const void *l, size_t ldl, void *a, size_t lda);
     /* C := C - A A', lower triangle; A is n x k. */
     void (*syrk)(size_t n, size_t k, const void *a, size_t lda, void *c, size_t ldc);
+    /* C := A A', lower triangle; all are n x n. */
+    void (*gram)(size_t n, const void *a, size_t lda, void *c, size_t ldc);
     /* C := C - A B', C being m x n, A m x k, B n x k. */
     void (*gemm_nt)(size_t m, size_t n, size_t k, const void *a, size_t lda, const void *b,
                     size_t ldb, void *c, size_t ldc);

@@ -221,6 +221,10 @@ static const struct {
     {"lu", {.n = 150, .tile = 40, .precision = BENCH_SINGLE, .resident = true}},
     {"qr", {.n = 200, .tile = 48}},
     {"qr", {.n = 150, .tile = 40, .precision = BENCH_SINGLE, .resident = true}},
+    {"syrk", {.n = 200, .tile = 48}},
+    {"syrk", {.n = 150, .tile = 40, .precision = BENCH_SINGLE, .resident = true}},
+    {"trsm", {.n = 200, .tile = 48}},
+    {"trsm", {.n = 150, .tile = 40, .precision = BENCH_SINGLE, .resident = true}},
     {"gemm", {.n = 100, .tile = 33}},
     {"gemm", {.n = 100, .tile = 33, .precision = BENCH_SINGLE, .resident = true}},
     {"mandelbrot", {.n = 40}},
@@ -339,6 +343,10 @@ static void test_peers_agree(void **state)
         {"lu", "cusolver", {.n = 90, .tile = 40, .resident = true, .precision = BENCH_SINGLE}},
         {"qr", "cusolver", {.n = 90, .tile = 40}},
         {"qr", "cusolver", {.n = 90, .tile = 40, .resident = true, .precision = BENCH_SINGLE}},
+        {"syrk", "cublas", {.n = 90, .tile = 40}},
+        {"syrk", "cublas", {.n = 90, .tile = 40, .resident = true, .precision = BENCH_SINGLE}},
+        {"trsm", "cublas", {.n = 90, .tile = 40}},
+        {"trsm", "cublas", {.n = 90, .tile = 40, .resident = true, .precision = BENCH_SINGLE}},
         {"cg", "cusparse", {.n = 12, .steps = 20}},
     };
     (void)state;

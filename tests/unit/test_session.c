@@ -102,8 +102,14 @@ static void test_all_are_right(void **state)
         check_workload("qr", 1, 1, policy);
         check_workload("solve", 130, 32, policy);
         check_workload("solve", 1, 1, policy);
+        check_workload("syrk", 130, 32, policy);
+        check_workload("syrk", 1, 1, policy);
+        check_workload("trsm", 130, 32, policy);
+        check_workload("trsm", 1, 1, policy);
         check_in(BENCH_SINGLE, "lu", 130, 48, policy);
         check_in(BENCH_SINGLE, "qr", 130, 48, policy);
+        check_in(BENCH_SINGLE, "syrk", 130, 48, policy);
+        check_in(BENCH_SINGLE, "trsm", 130, 48, policy);
         check_workload("mandelbrot", 24, 0, policy);
         check_workload("nbody", 60, 0, policy);
         check_workload("nbody", 2, 0, policy);
@@ -245,6 +251,8 @@ static void test_wrong_results_are_seen(void **state)
                  {"cholesky", 96, BENCH_SINGLE}, {"gemm", 64, BENCH_SINGLE},
                  {"lu", 64, BENCH_DOUBLE},       {"qr", 64, BENCH_DOUBLE},
                  {"lu", 64, BENCH_SINGLE},       {"qr", 64, BENCH_SINGLE},
+                 {"syrk", 64, BENCH_DOUBLE},     {"trsm", 64, BENCH_DOUBLE},
+                 {"syrk", 64, BENCH_SINGLE},     {"trsm", 64, BENCH_SINGLE},
                  {"solve", 64, BENCH_DOUBLE},    {"mandelbrot", 16, BENCH_DOUBLE},
                  {"nbody", 40, BENCH_DOUBLE},    {"nbody", 40, BENCH_SINGLE},
                  {"jacobi", 40, BENCH_DOUBLE},   {"jacobi", 40, BENCH_SINGLE},
