@@ -116,7 +116,7 @@ const char *bench_options_usage(void)
            "                      policy; spin: filch whose workers never sleep; one: filch\n"
            "                      with one worker, a core of the host\n"
            "  --precision WORD    double (default) or single: cholesky, gemm, lu, qr, syrk, trsm,\n"
-           "                      nbody, jacobi\n"
+           "                      potrs, getrs, nbody, jacobi\n"
            "  --factor WORD       solve: tf32, bf16, fp16, tf32x3 (three products of tf32) or\n"
            "                      single, the precision of products that factor (default:\n"
            "                      the fastest of tf32, tf32x3 and single)\n"

@@ -25,6 +25,8 @@ static bool supports(bench_peer_kind kind)
     case BENCH_PEER_QR:
     case BENCH_PEER_SYRK:
     case BENCH_PEER_TRSM:
+    case BENCH_PEER_POTRS:
+    case BENCH_PEER_GETRS:
         return true;
     default:
         return false;
@@ -46,6 +48,12 @@ static int compute(const bench_peer_work *w)
         return 0;
     case BENCH_PEER_TRSM:
         w->kernels->trsm_left(w->n, w->a, w->n, w->c, w->n);
+        return 0;
+    case BENCH_PEER_POTRS:
+        w->kernels->potrs(w->n, w->a, w->n, w->c, w->n);
+        return 0;
+    case BENCH_PEER_GETRS:
+        w->kernels->getrs(w->n, w->a, w->n, w->pivots, w->c, w->n);
         return 0;
     default:
         w->kernels->gemm_nn(w->n, w->n, w->n, w->a, w->n, w->b, w->n, 0, w->c, w->n);
@@ -71,6 +79,8 @@ static const void *input_of(const bench_peer_work *w)
     case BENCH_PEER_SYRK:
         return NULL;
     case BENCH_PEER_TRSM:
+    case BENCH_PEER_POTRS:
+    case BENCH_PEER_GETRS:
         return w->b;
     default:
         return w->a;

@@ -131,20 +131,14 @@ bool bench_qr_check(const bench_factor_claim *p, double *error, double *orthogon
 
 /* --- Solutions --- */
 
-/* The largest backward error of all vectors. */
 static double backward_error(size_t n, double norm, const double (*ax)[SIGNS],
                              const double (*b)[SIGNS], const double (*x)[SIGNS])
 {
-    double most = 0;
-    for (int v = 0; v < SIGNS; v++) {
-        double off = 0, size = 0;
-        for (size_t i = 0; i < n; i++) {
-            off = bench_signs_larger(off, fabs(ax[i][v] - b[i][v]));
+    double off = bench_signs_difference(n, ax, b), size = 0;
+    for (size_t i = 0; i < n; i++)
+        for (int v = 0; v < SIGNS; v++)
             size = bench_signs_larger(size, fabs(x[i][v]));
-        }
-        most = bench_signs_larger(most, off == 0 ? 0 : off / (norm * size));
-    }
-    return most;
+    return off == 0 ? 0 : off / (norm * size);
 }
 
 bool bench_solution_check(const bench_solution_claim *p, double *error)

@@ -21,6 +21,8 @@
 
 enum handle { LEFT, RESULT, RIGHT };
 enum codelet { COPY };
+/* What the left matrix is of the input. */
+enum factors { NONE, CHOLESKY, LU };
 
 typedef struct triangle triangle;
 
@@ -32,6 +34,7 @@ typedef struct routine {
     double (*work)(double n);
     /* Adds the graph that makes the result of what it holds and of the left matrix. */
     filch_status (*add)(triangle *t, bench_built *built);
+    enum factors factors;
     bool has_right;  /* else a result is a product of the left matrix, whatever was there */
     bench_part part; /* of the matrix that the solution is one of */
 } routine;
@@ -39,10 +42,19 @@ typedef struct routine {
 struct triangle {
     bench_square square; /* the first member */
     const routine *routine;
-    void *left;  /* what the routine reads: the input or its factors */
-    double *b;   /* right sides; null: there are none */
-    void *right; /* b, or in single precision its rounded copy */
+    void *left;      /* the input, or LAPACK's factors; of LU for peers alone, null before one */
+    int32_t *pivots; /* with them */
+    double *b;       /* right sides; null: there are none */
+    void *right;     /* b, or in single precision its rounded copy */
+    int32_t info;    /* of the last LU factorization */
 };
+
+/* Of one runtime. */
+typedef struct part {
+    fl_dense *dense;
+    fl_lu *lu;
+    void *factors; /* filch's, whose pivots may be others than those of another runtime */
+} part;
 
 /* --- Routines --- */
 
@@ -54,6 +66,11 @@ static double work_syrk(double n)
 static double work_trsm(double n)
 {
     return bench_flops_trsm(n, n);
+}
+
+static double work_system(double n)
+{
+    return 2 * bench_flops_trsm(n, n);
 }
 
 static fl_tiled tiled(const triangle *t, const bench_built *built, enum handle which)
@@ -107,6 +124,51 @@ static filch_status add_trsm(triangle *t, bench_built *built)
     return graph.status;
 }
 
+static filch_status add_potrs(triangle *t, bench_built *built)
+{
+    part *p = built->own;
+    const fl_columns a = bench_square_columns(&t->square, built->data[LEFT]);
+    const fl_columns b = bench_square_columns(&t->square, built->data[RESULT]);
+    filch_status status =
+        bench_square_dense(&t->square, built->runtime, t->square.kernels->element, &p->dense);
+    if (status == FILCH_OK)
+        status = filch_graph_create(built->runtime, NULL, &built->graph);
+    return status == FILCH_OK ? fl_dense_potrs(p->dense, FL_VENDOR_FILL_LOWER, &a, &b, built->graph)
+                              : status;
+}
+
+/* Not timed. */
+static filch_status factor(triangle *t, part *p, filch_runtime *runtime)
+{
+    filch_graph *graph = NULL;
+    filch_status status = filch_graph_create(runtime, NULL, &graph);
+    if (status != FILCH_OK)
+        return status;
+    status = fl_lu_factor(p->lu, graph);
+    if (status == FILCH_OK)
+        status = filch_graph_run(graph, NULL, NULL);
+    if (status == FILCH_OK)
+        t->info = t->square.is_idle ? 0 : fl_lu_result(p->lu, NULL);
+    filch_status destroyed = filch_graph_destroy(graph);
+    return status == FILCH_OK ? destroyed : status;
+}
+
+static filch_status add_getrs(triangle *t, bench_built *built)
+{
+    part *p = built->own;
+    const fl_columns a = bench_square_columns(&t->square, built->data[LEFT]);
+    const fl_columns b = bench_square_columns(&t->square, built->data[RESULT]);
+    filch_status status =
+        bench_square_dense(&t->square, built->runtime, t->square.kernels->element, &p->dense);
+    if (status == FILCH_OK)
+        status = fl_lu_open(p->dense, &a, t->square.panels, &p->lu);
+    if (status == FILCH_OK)
+        status = factor(t, p, built->runtime);
+    if (status == FILCH_OK)
+        status = filch_graph_create(built->runtime, NULL, &built->graph);
+    return status == FILCH_OK ? fl_lu_solve(p->lu, FL_VENDOR_OP_N, &b, built->graph) : status;
+}
+
 static const routine syrk = {.text = "Lower triangle of A A'",
                              .kind = BENCH_SQUARE_FACTOR,
                              .peer = BENCH_PEER_SYRK,
@@ -119,13 +181,33 @@ static const routine trsm = {.text = "Solution of a lower triangular system",
                              .add = add_trsm,
                              .has_right = true,
                              .part = BENCH_PART_LOWER};
+static const routine potrs = {.text = "Solution, by a Cholesky factor, of a system",
+                              .kind = BENCH_SQUARE_DEFINITE_SYSTEM,
+                              .peer = BENCH_PEER_POTRS,
+                              .work = work_system,
+                              .add = add_potrs,
+                              .factors = CHOLESKY,
+                              .has_right = true,
+                              .part = BENCH_PART_FULL};
+static const routine getrs = {.text = "Solution, by LU factors, of a system",
+                              .kind = BENCH_SQUARE_SYSTEM,
+                              .peer = BENCH_PEER_GETRS,
+                              .work = work_system,
+                              .add = add_getrs,
+                              .factors = LU,
+                              .has_right = true,
+                              .part = BENCH_PART_FULL};
 
 /* --- Input --- */
 
 static void teardown(void *state)
 {
     triangle *t = state;
+    const void *input = t->square.input;
     bench_square_close(&t->square);
+    if (t->left != input)
+        free(t->left);
+    free(t->pivots);
     if (t->right != t->b)
         free(t->right);
     free(t->b);
@@ -150,6 +232,35 @@ static filch_status make_right(triangle *t, uint64_t seed, filch_error *error)
     return status;
 }
 
+/* LAPACK's factors, by all cores. */
+static filch_status make_factors(triangle *t, const char *option, filch_error *error)
+{
+    bench_square *s = &t->square;
+    const bench_kernels *kernels = s->kernels;
+    void *left = NULL;
+    filch_status status = bench_squares_alloc(s->n, 1, kernels->element, option, error, &left);
+    t->left = left;
+    if (status != FILCH_OK)
+        return status;
+    t->pivots = calloc(s->n, sizeof *t->pivots);
+    if (!t->pivots)
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, option, 0, "no memory");
+    memcpy(left, s->input, s->n * s->n * kernels->element);
+    if (s->is_idle)
+        return FILCH_OK;
+    bool is_lu = t->routine->factors == LU;
+    int before = bench_blas_threads_set(0);
+    int info =
+        is_lu ? kernels->getrf(s->n, left, s->n, t->pivots) : kernels->potrf(s->n, left, s->n);
+    bench_blas_threads_set(before);
+    if (info > 0 && is_lu)
+        return bench_square_singular(info, error);
+    if (info > 0)
+        return bench_fail(error, FILCH_DATA, "matrix", 0,
+                          "it is not positive definite: the pivot in row %d is not positive", info);
+    return FILCH_OK;
+}
+
 static filch_status setup(const routine *of, const bench_options *options, filch_error *error,
                           void **state)
 {
@@ -162,7 +273,10 @@ static filch_status setup(const routine *of, const bench_options *options, filch
         status = bench_square_add_result(&t->square, error);
     if (status == FILCH_OK && of->has_right)
         status = make_right(t, options->seed, error);
-    t->left = t->square.input;
+    if (of->factors == NONE)
+        t->left = t->square.input;
+    else if (status == FILCH_OK && of->factors == CHOLESKY)
+        status = make_factors(t, "--n", error);
     if (status != FILCH_OK) {
         teardown(t);
         return status;
@@ -200,7 +314,9 @@ static filch_status make_data(const triangle *t, bench_built *built, enum handle
     static const char *const labels[] = {
         [LEFT] = "left", [RESULT] = "result", [RIGHT] = "right sides"};
     const bench_square *s = &t->square;
-    void *const values[] = {[LEFT] = t->left, [RESULT] = s->result, [RIGHT] = t->right};
+    const part *p = built->own;
+    void *const values[] = {
+        [LEFT] = p->factors ? p->factors : t->left, [RESULT] = s->result, [RIGHT] = t->right};
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     desc.ptr = values[which];
     desc.element = s->kernels->element;
@@ -212,13 +328,30 @@ static filch_status make_data(const triangle *t, bench_built *built, enum handle
     return filch_data_create(built->runtime, &desc, &built->data[which]);
 }
 
+/* What will be the LU factors is the input at first. */
+static filch_status make_part(triangle *t, bench_built *built)
+{
+    const bench_square *s = &t->square;
+    part *p = built->own = calloc(1, sizeof *p);
+    if (!p)
+        return FILCH_OUT_OF_MEMORY;
+    if (t->routine->factors != LU)
+        return FILCH_OK;
+    size_t bytes = s->n * s->n * s->kernels->element;
+    filch_status status =
+        bench_squares_alloc(s->n, 1, s->kernels->element, "--n", NULL, &p->factors);
+    if (status == FILCH_OK)
+        memcpy(p->factors, s->input, bytes);
+    return status;
+}
+
 /* Locks pages; deals blocks, and no tiles, which filch places. */
-static void meet(triangle *t, filch_runtime *runtime)
+static void meet(triangle *t, const part *p, filch_runtime *runtime)
 {
     bench_square *s = &t->square;
     size_t bytes = s->n * s->n * s->kernels->element;
     bench_square_meet(s, runtime);
-    bench_offload_pin(&s->offload, t->left, bytes);
+    bench_offload_pin(&s->offload, p->factors ? p->factors : t->left, bytes);
     if (s->is_resident && t->right)
         bench_offload_pin(&s->offload, t->right, bytes);
     if (bench_square_is_tiled(s))
@@ -229,8 +362,11 @@ static filch_status build(void *state, bench_built *built)
 {
     triangle *t = state;
     bool is_resident = t->square.is_resident;
-    meet(t, built->runtime);
-    filch_status status = make_data(t, built, LEFT);
+    filch_status status = make_part(t, built);
+    if (status != FILCH_OK)
+        return status;
+    meet(t, built->own, built->runtime);
+    status = make_data(t, built, LEFT);
     if (status == FILCH_OK)
         status = make_data(t, built, RESULT);
     if (status == FILCH_OK)
@@ -243,12 +379,38 @@ static filch_status build(void *state, bench_built *built)
                               : status;
 }
 
+/* The handle of the factors goes before their memory. */
+static void unbuild(void *state, bench_built *built)
+{
+    triangle *t = state;
+    part *p = built->own;
+    if (!p)
+        return;
+    fl_lu_close(p->lu);
+    fl_dense_close(p->dense);
+    if (p->factors) {
+        if (built->data[LEFT])
+            (void)filch_data_destroy(built->data[LEFT]);
+        built->data[LEFT] = NULL;
+        bench_offload_unpin(&t->square.offload, p->factors);
+        free(p->factors);
+    }
+    free(p);
+}
+
 static void reset(void *state)
 {
     triangle *t = state;
     const bench_square *s = &t->square;
     if (t->right && !s->is_idle && !s->is_resident)
         memcpy(s->result, t->right, s->n * s->n * s->kernels->element);
+}
+
+static filch_status finish(void *state, bench_built *built, filch_error *error)
+{
+    const triangle *t = state;
+    (void)built;
+    return t->info == 0 ? FILCH_OK : bench_square_singular(t->info, error);
 }
 
 /* --- Results --- */
@@ -301,9 +463,12 @@ static filch_status peer(void *state, unsigned workers, filch_error *error, benc
 {
     triangle *t = state;
     filch_status status = bench_square_add_theirs(&t->square, error);
+    if (status == FILCH_OK && !t->left)
+        status = make_factors(t, "--versus", error);
     *work = bench_square_work(&t->square, t->routine->peer, workers);
     (*work)->a = t->left;
     (*work)->b = t->right;
+    (*work)->pivots = t->routine->factors == LU ? t->pivots : NULL;
     return status;
 }
 
@@ -332,7 +497,9 @@ static filch_status agree(void *state, filch_error *error)
                                                  .tiles = tiles,                               \
                                                  .tile_set = bench_square_tile_set,            \
                                                  .build = build,                               \
+                                                 .unbuild = unbuild,                           \
                                                  .reset = reset,                               \
+                                                 .finish = finish,                             \
                                                  .explain = bench_offload_explain,             \
                                                  .check = check,                               \
                                                  .peer = peer,                                 \
@@ -341,3 +508,5 @@ static filch_status agree(void *state, filch_error *error)
 
 WORKLOAD(syrk, "multiplies a matrix by its transpose, by tiles of a triangle")
 WORKLOAD(trsm, "solves a triangular system for many right sides, by tiles")
+WORKLOAD(potrs, "solves a system for many right sides by a Cholesky factor")
+WORKLOAD(getrs, "solves a system for many right sides by LU factors")

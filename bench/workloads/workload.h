@@ -141,6 +141,8 @@ extern const bench_workload bench_qr;
 extern const bench_workload bench_solve;
 extern const bench_workload bench_syrk;
 extern const bench_workload bench_trsm;
+extern const bench_workload bench_potrs;
+extern const bench_workload bench_getrs;
 extern const bench_workload bench_mandelbrot;
 extern const bench_workload bench_nbody;
 extern const bench_workload bench_jacobi;

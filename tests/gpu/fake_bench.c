@@ -225,6 +225,11 @@ static const struct {
     {"syrk", {.n = 150, .tile = 40, .precision = BENCH_SINGLE, .resident = true}},
     {"trsm", {.n = 200, .tile = 48}},
     {"trsm", {.n = 150, .tile = 40, .precision = BENCH_SINGLE, .resident = true}},
+    {"potrs", {.n = 200, .tile = 48}},
+    {"potrs", {.matrix = LUND, .tile = 48}},
+    {"potrs", {.n = 150, .tile = 40, .precision = BENCH_SINGLE, .resident = true}},
+    {"getrs", {.n = 200, .tile = 48}},
+    {"getrs", {.n = 150, .tile = 40, .precision = BENCH_SINGLE, .resident = true}},
     {"gemm", {.n = 100, .tile = 33}},
     {"gemm", {.n = 100, .tile = 33, .precision = BENCH_SINGLE, .resident = true}},
     {"mandelbrot", {.n = 40}},
@@ -347,6 +352,10 @@ static void test_peers_agree(void **state)
         {"syrk", "cublas", {.n = 90, .tile = 40, .resident = true, .precision = BENCH_SINGLE}},
         {"trsm", "cublas", {.n = 90, .tile = 40}},
         {"trsm", "cublas", {.n = 90, .tile = 40, .resident = true, .precision = BENCH_SINGLE}},
+        {"potrs", "cusolver", {.n = 90, .tile = 40}},
+        {"potrs", "cusolver", {.n = 90, .tile = 40, .resident = true, .precision = BENCH_SINGLE}},
+        {"getrs", "cusolver", {.n = 90, .tile = 40}},
+        {"getrs", "cusolver", {.n = 90, .tile = 40, .resident = true, .precision = BENCH_SINGLE}},
         {"cg", "cusparse", {.n = 12, .steps = 20}},
     };
     (void)state;

@@ -106,10 +106,16 @@ static void test_all_are_right(void **state)
         check_workload("syrk", 1, 1, policy);
         check_workload("trsm", 130, 32, policy);
         check_workload("trsm", 1, 1, policy);
+        check_workload("potrs", 130, 32, policy);
+        check_workload("potrs", 1, 1, policy);
+        check_workload("getrs", 130, 32, policy);
+        check_workload("getrs", 1, 1, policy);
         check_in(BENCH_SINGLE, "lu", 130, 48, policy);
         check_in(BENCH_SINGLE, "qr", 130, 48, policy);
         check_in(BENCH_SINGLE, "syrk", 130, 48, policy);
         check_in(BENCH_SINGLE, "trsm", 130, 48, policy);
+        check_in(BENCH_SINGLE, "potrs", 130, 48, policy);
+        check_in(BENCH_SINGLE, "getrs", 130, 48, policy);
         check_workload("mandelbrot", 24, 0, policy);
         check_workload("nbody", 60, 0, policy);
         check_workload("nbody", 2, 0, policy);
@@ -253,6 +259,8 @@ static void test_wrong_results_are_seen(void **state)
                  {"lu", 64, BENCH_SINGLE},       {"qr", 64, BENCH_SINGLE},
                  {"syrk", 64, BENCH_DOUBLE},     {"trsm", 64, BENCH_DOUBLE},
                  {"syrk", 64, BENCH_SINGLE},     {"trsm", 64, BENCH_SINGLE},
+                 {"potrs", 64, BENCH_DOUBLE},    {"getrs", 64, BENCH_DOUBLE},
+                 {"potrs", 64, BENCH_SINGLE},    {"getrs", 64, BENCH_SINGLE},
                  {"solve", 64, BENCH_DOUBLE},    {"mandelbrot", 16, BENCH_DOUBLE},
                  {"nbody", 40, BENCH_DOUBLE},    {"nbody", 40, BENCH_SINGLE},
                  {"jacobi", 40, BENCH_DOUBLE},   {"jacobi", 40, BENCH_SINGLE},
