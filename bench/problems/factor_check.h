@@ -42,9 +42,9 @@ typedef struct bench_solution_claim {
 } bench_solution_claim;
 
 /* The normwise backward error ||A x - b|| / (||A|| ||x||) in the infinity norm (Higham, section
- * 7.1), the largest of those of BENCH_SIGNS pairs x = X s, b = B s for vectors s of random signs:
- * of each, what the columns' residuals and solutions add up to. False: no memory. Not a number
- * where X has none; infinite where X is 0 and B is not. */
+ * 7.1) of sums of columns: the largest residual over the largest solution of BENCH_SIGNS pairs
+ * x = X s, b = B s for vectors s of random signs. False: no memory. Not a number where X has none;
+ * infinite where X is 0 and B is not. */
 bool bench_solution_check(const bench_solution_claim *claim, double *error);
 
 #endif

@@ -120,7 +120,10 @@ filch_status bench_square_open(bench_square *s, bench_square_kind kind,
     s->kind = kind;
     s->n = options->n ? options->n : DEFAULT_N;
     s->kernels = options->precision == BENCH_SINGLE ? &bench_kernels_single : &bench_kernels_double;
-    if (options->matrix && kinds[kind].is_definite)
+    if (options->matrix && !kinds[kind].is_definite)
+        return bench_fail(error, FILCH_UNSUPPORTED, "--matrix", 0,
+                          "is for symmetric matrices; this workload generates its own");
+    if (options->matrix)
         status = read_matrix(s, options->matrix, error);
     if (status == FILCH_OK)
         status = check_size(s, options->tile, error);

@@ -320,6 +320,11 @@ static void test_not_positive_definite(void **state)
             assert_non_null(strstr(error.text, "row 27"));
         }
         close_bed(&b);
+        /* Whose factor is made beforehand. */
+        void *made = NULL;
+        const bench_options options = {.matrix = path, .precision = (bench_precision)p};
+        assert_int_equal(bench_potrs.setup(&options, &error, &made), FILCH_DATA);
+        assert_non_null(strstr(error.text, "row 27"));
     }
     assert_int_equal(remove(path), 0);
 }
@@ -367,6 +372,11 @@ static void test_bad_sizes(void **state)
     expect_refusal("solve", (bench_options){.n = 10, .precision = BENCH_SINGLE}, FILCH_UNSUPPORTED,
                    "double precision");
     expect_refusal("qr", (bench_options){.n = 900000, .tile = 1}, FILCH_TOO_LARGE, "too small");
+    expect_refusal("syrk", (bench_options){.n = 10, .tile = 11}, FILCH_INVALID_ARGUMENT,
+                   "larger than the matrix");
+    expect_refusal("trsm", (bench_options){.n = 1000, .tile = 2}, FILCH_TOO_LARGE, "6.26e+07");
+    expect_refusal("getrs", (bench_options){.n = 10, .matrix = "tests/data/lund_a.mtx"},
+                   FILCH_UNSUPPORTED, "generates");
     expect_refusal("cholesky", (bench_options){.n = 100000, .tile = 1}, FILCH_TOO_LARGE,
                    "too small");
     expect_refusal("cholesky", (bench_options){.n = 1000000}, FILCH_TOO_LARGE, "GB");
