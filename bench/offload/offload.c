@@ -109,6 +109,15 @@ void bench_offload_pin(bench_offload *o, void *memory, size_t bytes)
         o->pinned[k] = memory;
 }
 
+void bench_offload_unpin(bench_offload *o, void *memory)
+{
+    for (size_t k = 0; k < BENCH_OFFLOAD_PINS; k++)
+        if (o->pinned[k] == memory && memory) {
+            bench_gpu_unpin(&o->gpu, memory);
+            o->pinned[k] = NULL;
+        }
+}
+
 double bench_offload_room(filch_runtime *runtime)
 {
     double room = INFINITY;

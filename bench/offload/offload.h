@@ -50,6 +50,9 @@ void bench_offload_close(bench_offload *offload);
  * once each. Where the system refuses, copies are slower and nothing else changes. */
 void bench_offload_pin(bench_offload *offload, void *memory, size_t bytes);
 
+/* Undoes it, where that was done, before the memory is freed. */
+void bench_offload_unpin(bench_offload *offload, void *memory);
+
 /* Bytes that filch may take of the smallest GPU's memory; infinite where there is none. */
 double bench_offload_room(filch_runtime *runtime);
 

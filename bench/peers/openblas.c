@@ -18,8 +18,19 @@ typedef struct state {
 
 static bool supports(bench_peer_kind kind)
 {
-    return kind == BENCH_PEER_CHOLESKY || kind == BENCH_PEER_GEMM || kind == BENCH_PEER_LU ||
-           kind == BENCH_PEER_QR;
+    switch (kind) {
+    case BENCH_PEER_CHOLESKY:
+    case BENCH_PEER_GEMM:
+    case BENCH_PEER_LU:
+    case BENCH_PEER_QR:
+    case BENCH_PEER_SYRK:
+    case BENCH_PEER_TRSM:
+    case BENCH_PEER_POTRS:
+    case BENCH_PEER_GETRS:
+        return true;
+    default:
+        return false;
+    }
 }
 
 /* 0, or LAPACK's info. */
@@ -32,6 +43,18 @@ static int compute(const bench_peer_work *w)
         return w->kernels->getrf(w->n, w->c, w->n, w->pivots);
     case BENCH_PEER_QR:
         return w->kernels->geqrf(w->n, w->c, w->n, w->tau);
+    case BENCH_PEER_SYRK:
+        w->kernels->gram(w->n, w->a, w->n, w->c, w->n);
+        return 0;
+    case BENCH_PEER_TRSM:
+        w->kernels->trsm_left(w->n, w->a, w->n, w->c, w->n);
+        return 0;
+    case BENCH_PEER_POTRS:
+        w->kernels->potrs(w->n, w->a, w->n, w->c, w->n);
+        return 0;
+    case BENCH_PEER_GETRS:
+        w->kernels->getrs(w->n, w->a, w->n, w->pivots, w->c, w->n);
+        return 0;
     default:
         w->kernels->gemm_nn(w->n, w->n, w->n, w->a, w->n, w->b, w->n, 0, w->c, w->n);
         return 0;
@@ -48,11 +71,28 @@ static filch_status setup(const bench_peer_work *work, filch_error *error, void 
     return FILCH_OK;
 }
 
+/* What becomes the result in place; null: nothing does. */
+static const void *input_of(const bench_peer_work *w)
+{
+    switch (w->kind) {
+    case BENCH_PEER_GEMM:
+    case BENCH_PEER_SYRK:
+        return NULL;
+    case BENCH_PEER_TRSM:
+    case BENCH_PEER_POTRS:
+    case BENCH_PEER_GETRS:
+        return w->b;
+    default:
+        return w->a;
+    }
+}
+
 static filch_status run(void *opaque, filch_error *error, double *seconds)
 {
     const bench_peer_work *w = ((state *)opaque)->work;
-    if (w->kind != BENCH_PEER_GEMM)
-        memcpy(w->c, w->a, w->n * w->n * w->kernels->element);
+    const void *input = input_of(w);
+    if (input)
+        memcpy(w->c, input, w->n * w->n * w->kernels->element);
     int before = bench_blas_threads_set((int)w->workers);
     double start = bench_now_s();
     int info = compute(w);

@@ -23,8 +23,7 @@ typedef struct state {
 
 static bool supports(bench_peer_kind kind)
 {
-    return kind != BENCH_PEER_RERUN && kind != BENCH_PEER_NARROW && kind != BENCH_PEER_LU &&
-           kind != BENCH_PEER_QR && kind != BENCH_PEER_SOLVE;
+    return kind < BENCH_PEER_LU && kind != BENCH_PEER_RERUN && kind != BENCH_PEER_NARROW;
 }
 
 static void teardown(void *opaque)

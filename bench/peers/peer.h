@@ -29,6 +29,10 @@ typedef enum bench_peer_kind {
     BENCH_PEER_LU,    /* factors of a with partial pivoting into c; pivots receives LAPACK's */
     BENCH_PEER_QR,    /* factors of a into c, in LAPACK's layout; tau receives theirs */
     BENCH_PEER_SOLVE, /* c = a^-1 b for vectors b and c, a factored in lower precision */
+    BENCH_PEER_SYRK,  /* c = a a', lower triangle */
+    BENCH_PEER_TRSM,  /* c = a^-1 b for the lower triangle of a */
+    BENCH_PEER_POTRS, /* c = (a a')^-1 b, likewise */
+    BENCH_PEER_GETRS, /* c = a^-1 b, a being LU's factors and pivots theirs */
     BENCH_PEER_KINDS
 } bench_peer_kind;
 
@@ -50,7 +54,7 @@ typedef struct bench_peer_work {
     const void *a;                /* n x n, column-major, not changed */
     const void *b;
     void *c;         /* receives the result */
-    int32_t *pivots; /* of LU: n, from 1 */
+    int32_t *pivots; /* of LU, and given to GETRS: n, from 1 */
     void *tau;       /* of QR: n elements */
     /* Null, or one element a task, zeroed: each task writes the length of the longest chain that
      * ends with it. With it a run proves that every task ran and in what order; measured runs go

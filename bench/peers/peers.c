@@ -49,6 +49,10 @@ const char *bench_peer_kind_name(bench_peer_kind kind)
         [BENCH_PEER_LU] = "lu",
         [BENCH_PEER_QR] = "qr",
         [BENCH_PEER_SOLVE] = "solve",
+        [BENCH_PEER_SYRK] = "syrk",
+        [BENCH_PEER_TRSM] = "trsm",
+        [BENCH_PEER_POTRS] = "potrs",
+        [BENCH_PEER_GETRS] = "getrs",
     };
     return names[kind];
 }

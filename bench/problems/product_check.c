@@ -1,93 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "problems/product_check.h"
 
-#include "support/parallel.h"
+#include "problems/signs.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define SIGNS BENCH_PRODUCT_SIGNS
-/* Rows at once, of which a column is some lines of the cache; and columns whose products are summed
- * by themselves, so that rounding errors grow with the root of their number and not of n. */
-#define BLOCK_ROWS 256
-#define BLOCK_COLS 128
-
-/* out = m x, for all vectors at once: each element is read once. */
-typedef struct times {
-    size_t n;
-    const void *m;
-    double (*get)(const void *m, size_t index);
-    const double (*x)[SIGNS];
-    double (*out)[SIGNS];
-} times;
-
-static double get_double(const void *m, size_t index)
+/* Elements (k, j) of B and (i, j) of C. */
+static double get_b(const bench_product_claim *p, size_t k, size_t j)
 {
-    return ((const double *)m)[index];
+    return p->b ? p->b[k + j * p->n] : p->a[j + k * p->n];
 }
 
-static void add_columns(const times *t, size_t lo, size_t hi, size_t from, size_t to,
-                        double (*sums)[SIGNS])
+static double get_c(const bench_product_claim *p, size_t i, size_t j)
 {
-    for (size_t j = from; j < to; j++)
-        for (size_t i = lo; i < hi; i++) {
-            double value = t->get(t->m, i + j * t->n);
-            for (int v = 0; v < SIGNS; v++)
-                sums[i - lo][v] += value * t->x[j][v];
-        }
-}
-
-static void times_rows(void *context, size_t lo, size_t hi)
-{
-    const times *t = context;
-    double part[BLOCK_ROWS][SIGNS];
-    memset(t->out + lo, 0, (hi - lo) * sizeof *t->out);
-    for (size_t j = 0; j < t->n; j += BLOCK_COLS) {
-        memset(part, 0, sizeof part);
-        add_columns(t, lo, hi, j, t->n - j < BLOCK_COLS ? t->n : j + BLOCK_COLS, part);
-        for (size_t i = lo; i < hi; i++)
-            for (int v = 0; v < SIGNS; v++)
-                t->out[i][v] += part[i - lo][v];
-    }
-}
-
-/* SplitMix64, as dense.c has it. */
-static uint64_t mix(uint64_t seed, uint64_t k)
-{
-    uint64_t z = seed + (k + 1) * 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-/* The larger one, or what is not a number. */
-static double larger(double worst, double value)
-{
-    return isnan(worst) || value <= worst ? worst : value;
+    return p->get(p->c, p->b || i >= j ? i + j * p->n : j + i * p->n);
 }
 
 static bool compare_rows(const bench_product_claim *p, double *worst)
 {
-    double(*x)[SIGNS] = calloc(4 * p->n, sizeof *x), (*bx)[SIGNS], (*abx)[SIGNS], (*cx)[SIGNS];
+    double(*x)[BENCH_SIGNS] = calloc(4 * p->n, sizeof *x), (*bx)[BENCH_SIGNS], (*abx)[BENCH_SIGNS],
+    (*cx)[BENCH_SIGNS];
     if (!x)
         return false;
     bx = x + p->n;
     abx = bx + p->n;
     cx = abx + p->n;
-    for (size_t j = 0; j < p->n; j++) {
-        uint64_t bits = mix(p->seed, j);
-        for (int v = 0; v < SIGNS; v++)
-            x[j][v] = (bits >> (v + 32) & 1) != 0 ? 1 : -1;
-    }
-    times steps[] = {{p->n, p->b, get_double, (const double(*)[SIGNS])x, bx},
-                     {p->n, p->a, get_double, (const double(*)[SIGNS])bx, abx},
-                     {p->n, p->c, p->get, (const double(*)[SIGNS])x, cx}};
+    bench_signs_fill(p->n, p->seed, x);
+    const double(*signs)[BENCH_SIGNS] = (const double(*)[BENCH_SIGNS])x;
+    const bench_signs_product steps[] = {
+        {p->n, p->b ? p->b : p->a, bench_signs_get_double,
+         p->b ? BENCH_PART_FULL : BENCH_PART_TRANSPOSED, signs, bx},
+        {p->n, p->a, bench_signs_get_double, BENCH_PART_FULL, (const double(*)[BENCH_SIGNS])bx,
+         abx},
+        {p->n, p->c, p->get, p->b ? BENCH_PART_FULL : BENCH_PART_SYMMETRIC, signs, cx}};
     for (size_t k = 0; k < sizeof steps / sizeof *steps; k++)
-        bench_parallel(p->n, BLOCK_ROWS, times_rows, &steps[k]);
-    for (size_t i = 0; i < p->n; i++)
-        for (int v = 0; v < SIGNS; v++)
-            *worst = larger(*worst, fabs(cx[i][v] - abx[i][v]));
+        bench_signs_multiply(&steps[k]);
+    *worst = bench_signs_difference(p->n, (const double(*)[BENCH_SIGNS])cx,
+                                    (const double(*)[BENCH_SIGNS])abx);
     free(x);
     return true;
 }
@@ -111,9 +61,9 @@ static bool compare_samples(const bench_product_claim *p, double *worst, double 
             size_t j = sample(c, cols, p->n);
             long double sum = 0;
             for (size_t k = 0; k < p->n; k++)
-                sum += (long double)row[k] * (long double)p->b[k + j * p->n];
-            *worst = larger(*worst, fabs(p->get(p->c, i + j * p->n) - (double)sum));
-            *largest = larger(*largest, fabs((double)sum));
+                sum += (long double)row[k] * (long double)get_b(p, k, j);
+            *worst = bench_signs_larger(*worst, fabs(get_c(p, i, j) - (double)sum));
+            *largest = bench_signs_larger(*largest, fabs((double)sum));
         }
     }
     free(row);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether C is the product of A and B, without computing it again: O(n^2) operations.
  *
- * All elements: C x is compared with A (B x) for BENCH_PRODUCT_SIGNS vectors x of random signs (R.
- * Freivalds, "Probabilistic machines can use less running time", IFIP 1977). Let d be the largest
- * error of a row's elements. Whatever the other errors, one of the two signs of that element's x
- * makes the row of C x - A (B x) at least d; so a row with an error above the bound passes one
- * vector with a probability of at most 1/2, and all of them with 2^-BENCH_PRODUCT_SIGNS. One wrong
- * element in a row is always found. The rounding errors of a right row add up like a random walk,
- * so the bound for a row is sqrt(n) times that of an element; an error between the two, in an
- * element that is not sampled, may pass.
+ * All elements: C x is compared with A (B x) for BENCH_SIGNS vectors x of random signs (signs.h).
+ * Let d be the largest error of a row's elements. Whatever the other errors, one of the two signs
+ * of that element's x makes the row of C x - A (B x) at least d; so a row with an error above the
+ * bound passes one vector with a probability of at most 1/2, and all of them with 2^-BENCH_SIGNS.
+ * One wrong element in a row is always found. The rounding errors of a right row add up like a
+ * random walk, so the bound for a row is sqrt(n) times that of an element; an error between the
+ * two, in an element that is not sampled, may pass.
  *
  * Some elements: those where 16 rows and 256 columns meet, first and last ones among them, are
  * compared with sums in long double. They also tell how large elements are, by which all errors are
@@ -20,11 +19,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BENCH_PRODUCT_SIGNS 8
 #define BENCH_PRODUCT_ROWS 16
 #define BENCH_PRODUCT_COLS 256
 
-/* Column-major n x n matrices. */
+/* Column-major n x n matrices. b null: B is A', and C's lower triangle tells all of it. */
 typedef struct bench_product_claim {
     size_t n;
     const double *a, *b; /* as they were before any rounding */

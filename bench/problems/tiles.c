@@ -20,91 +20,107 @@ typedef float s_real;
  *
  * potrf is LAPACK's Fortran entry, which libopenblas brings in its own fast version; LAPACKE would
  * scan the tile for not-a-number first. */
-#define KERNELS(p)                                                                              \
-    static int p##_potrf(size_t n, void *a, size_t lda)                                         \
-    {                                                                                           \
-        lapack_int order = (lapack_int)n;                                                       \
-        lapack_int ld = (lapack_int)lda;                                                        \
-        lapack_int info = 0;                                                                    \
-        LAPACK_##p##potrf("L", &order, a, &ld, &info);                                          \
-        return (int)info;                                                                       \
-    }                                                                                           \
-    static int p##_getrf(size_t n, void *a, size_t lda, int *pivots)                            \
-    {                                                                                           \
-        lapack_int order = (lapack_int)n, ld = (lapack_int)lda, info = 0;                       \
-        LAPACK_##p##getrf(&order, &order, a, &ld, pivots, &info);                               \
-        return (int)info;                                                                       \
-    }                                                                                           \
-    static int p##_geqrf(size_t n, void *a, size_t lda, void *tau)                              \
-    {                                                                                           \
-        lapack_int order = (lapack_int)n, ld = (lapack_int)lda, elements = -1, info = 0;        \
-        p##_real best = 0;                                                                      \
-        LAPACK_##p##geqrf(&order, &order, a, &ld, tau, &best, &elements, &info);                \
-        p##_real *work = malloc((size_t)best * sizeof best);                                    \
-        if (!work)                                                                              \
-            return 1;                                                                           \
-        elements = (lapack_int)best;                                                            \
-        LAPACK_##p##geqrf(&order, &order, a, &ld, tau, work, &elements, &info);                 \
-        free(work);                                                                             \
-        return (int)info;                                                                       \
-    }                                                                                           \
-    static void p##_trsm(size_t m, size_t n, const void *l, size_t ldl, void *a, size_t lda)    \
-    {                                                                                           \
-        cblas_##p##trsm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit,        \
-                        (blasint)m, (blasint)n, 1, l, (blasint)ldl, a, (blasint)lda);           \
-    }                                                                                           \
-    static void p##_trsm_left(size_t n, const void *l, size_t ldl, void *b, size_t ldb)         \
-    {                                                                                           \
-        cblas_##p##trsm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit,       \
-                        (blasint)n, (blasint)n, 1, l, (blasint)ldl, b, (blasint)ldb);           \
-    }                                                                                           \
-    static void p##_trmm(size_t m, size_t n, const void *l, size_t ldl, void *a, size_t lda)    \
-    {                                                                                           \
-        cblas_##p##trmm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit,        \
-                        (blasint)m, (blasint)n, 1, l, (blasint)ldl, a, (blasint)lda);           \
-    }                                                                                           \
-    static void p##_syrk(size_t n, size_t k, const void *a, size_t lda, void *c, size_t ldc)    \
-    {                                                                                           \
-        cblas_##p##syrk(CblasColMajor, CblasLower, CblasNoTrans, (blasint)n, (blasint)k, -1, a, \
-                        (blasint)lda, 1, c, (blasint)ldc);                                      \
-    }                                                                                           \
-    static void p##_gemm_nt(size_t m, size_t n, size_t k, const void *a, size_t lda,            \
-                            const void *b, size_t ldb, void *c, size_t ldc)                     \
-    {                                                                                           \
-        cblas_##p##gemm(CblasColMajor, CblasNoTrans, CblasTrans, (blasint)m, (blasint)n,        \
-                        (blasint)k, -1, a, (blasint)lda, b, (blasint)ldb, 1, c, (blasint)ldc);  \
-    }                                                                                           \
-    static void p##_gemm_nn(size_t m, size_t n, size_t k, const void *a, size_t lda,            \
-                            const void *b, size_t ldb, int keep, void *c, size_t ldc)           \
-    {                                                                                           \
-        cblas_##p##gemm(CblasColMajor, CblasNoTrans, CblasNoTrans, (blasint)m, (blasint)n,      \
-                        (blasint)k, 1, a, (blasint)lda, b, (blasint)ldb, (p##_real)keep, c,     \
-                        (blasint)ldc);                                                          \
-    }                                                                                           \
-    static void p##_solve(size_t n, const void *l, size_t ldl, void *b)                         \
-    {                                                                                           \
-        cblas_##p##trsv(CblasColMajor, CblasLower, CblasNoTrans, CblasNonUnit, (blasint)n, l,   \
-                        (blasint)ldl, b, 1);                                                    \
-        cblas_##p##trsv(CblasColMajor, CblasLower, CblasTrans, CblasNonUnit, (blasint)n, l,     \
-                        (blasint)ldl, b, 1);                                                    \
-    }                                                                                           \
-    static bool p##_round(size_t count, const double *from, void *to)                           \
-    {                                                                                           \
-        bool fits = true;                                                                       \
-        p##_real *rounded = to;                                                                 \
-        for (size_t k = 0; k < count; k++) {                                                    \
-            rounded[k] = (p##_real)from[k];                                                     \
-            fits &= isfinite(rounded[k]) != 0;                                                  \
-        }                                                                                       \
-        return fits;                                                                            \
-    }                                                                                           \
-    static void p##_set(void *a, size_t index, double value)                                    \
-    {                                                                                           \
-        ((p##_real *)a)[index] = (p##_real)value;                                               \
-    }                                                                                           \
-    static double p##_get(const void *a, size_t index)                                          \
-    {                                                                                           \
-        return ((const p##_real *)a)[index];                                                    \
+#define KERNELS(p)                                                                                \
+    static int p##_potrf(size_t n, void *a, size_t lda)                                           \
+    {                                                                                             \
+        lapack_int order = (lapack_int)n;                                                         \
+        lapack_int ld = (lapack_int)lda;                                                          \
+        lapack_int info = 0;                                                                      \
+        LAPACK_##p##potrf("L", &order, a, &ld, &info);                                            \
+        return (int)info;                                                                         \
+    }                                                                                             \
+    static int p##_getrf(size_t n, void *a, size_t lda, int *pivots)                              \
+    {                                                                                             \
+        lapack_int order = (lapack_int)n, ld = (lapack_int)lda, info = 0;                         \
+        LAPACK_##p##getrf(&order, &order, a, &ld, pivots, &info);                                 \
+        return (int)info;                                                                         \
+    }                                                                                             \
+    static int p##_geqrf(size_t n, void *a, size_t lda, void *tau)                                \
+    {                                                                                             \
+        lapack_int order = (lapack_int)n, ld = (lapack_int)lda, elements = -1, info = 0;          \
+        p##_real best = 0;                                                                        \
+        LAPACK_##p##geqrf(&order, &order, a, &ld, tau, &best, &elements, &info);                  \
+        p##_real *work = malloc((size_t)best * sizeof best);                                      \
+        if (!work)                                                                                \
+            return 1;                                                                             \
+        elements = (lapack_int)best;                                                              \
+        LAPACK_##p##geqrf(&order, &order, a, &ld, tau, work, &elements, &info);                   \
+        free(work);                                                                               \
+        return (int)info;                                                                         \
+    }                                                                                             \
+    static void p##_trsm(size_t m, size_t n, const void *l, size_t ldl, void *a, size_t lda)      \
+    {                                                                                             \
+        cblas_##p##trsm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit,          \
+                        (blasint)m, (blasint)n, 1, l, (blasint)ldl, a, (blasint)lda);             \
+    }                                                                                             \
+    static void p##_trsm_left(size_t n, const void *l, size_t ldl, void *b, size_t ldb)           \
+    {                                                                                             \
+        cblas_##p##trsm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit,         \
+                        (blasint)n, (blasint)n, 1, l, (blasint)ldl, b, (blasint)ldb);             \
+    }                                                                                             \
+    static void p##_trmm(size_t m, size_t n, const void *l, size_t ldl, void *a, size_t lda)      \
+    {                                                                                             \
+        cblas_##p##trmm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit,          \
+                        (blasint)m, (blasint)n, 1, l, (blasint)ldl, a, (blasint)lda);             \
+    }                                                                                             \
+    static void p##_syrk(size_t n, size_t k, const void *a, size_t lda, void *c, size_t ldc)      \
+    {                                                                                             \
+        cblas_##p##syrk(CblasColMajor, CblasLower, CblasNoTrans, (blasint)n, (blasint)k, -1, a,   \
+                        (blasint)lda, 1, c, (blasint)ldc);                                        \
+    }                                                                                             \
+    static void p##_gram(size_t n, const void *a, size_t lda, void *c, size_t ldc)                \
+    {                                                                                             \
+        cblas_##p##syrk(CblasColMajor, CblasLower, CblasNoTrans, (blasint)n, (blasint)n, 1, a,    \
+                        (blasint)lda, 0, c, (blasint)ldc);                                        \
+    }                                                                                             \
+    static void p##_gemm_nt(size_t m, size_t n, size_t k, const void *a, size_t lda,              \
+                            const void *b, size_t ldb, void *c, size_t ldc)                       \
+    {                                                                                             \
+        cblas_##p##gemm(CblasColMajor, CblasNoTrans, CblasTrans, (blasint)m, (blasint)n,          \
+                        (blasint)k, -1, a, (blasint)lda, b, (blasint)ldb, 1, c, (blasint)ldc);    \
+    }                                                                                             \
+    static void p##_gemm_nn(size_t m, size_t n, size_t k, const void *a, size_t lda,              \
+                            const void *b, size_t ldb, int keep, void *c, size_t ldc)             \
+    {                                                                                             \
+        cblas_##p##gemm(CblasColMajor, CblasNoTrans, CblasNoTrans, (blasint)m, (blasint)n,        \
+                        (blasint)k, 1, a, (blasint)lda, b, (blasint)ldb, (p##_real)keep, c,       \
+                        (blasint)ldc);                                                            \
+    }                                                                                             \
+    static void p##_potrs(size_t n, const void *l, size_t ldl, void *b, size_t ldb)               \
+    {                                                                                             \
+        lapack_int order = (lapack_int)n, lda = (lapack_int)ldl, ld = (lapack_int)ldb, info = 0;  \
+        LAPACK_##p##potrs("L", &order, &order, l, &lda, b, &ld, &info);                           \
+    }                                                                                             \
+    static void p##_getrs(size_t n, const void *lu, size_t ldlu, const int *pivots, void *b,      \
+                          size_t ldb)                                                             \
+    {                                                                                             \
+        lapack_int order = (lapack_int)n, lda = (lapack_int)ldlu, ld = (lapack_int)ldb, info = 0; \
+        LAPACK_##p##getrs("N", &order, &order, lu, &lda, pivots, b, &ld, &info);                  \
+    }                                                                                             \
+    static void p##_solve(size_t n, const void *l, size_t ldl, void *b)                           \
+    {                                                                                             \
+        cblas_##p##trsv(CblasColMajor, CblasLower, CblasNoTrans, CblasNonUnit, (blasint)n, l,     \
+                        (blasint)ldl, b, 1);                                                      \
+        cblas_##p##trsv(CblasColMajor, CblasLower, CblasTrans, CblasNonUnit, (blasint)n, l,       \
+                        (blasint)ldl, b, 1);                                                      \
+    }                                                                                             \
+    static bool p##_round(size_t count, const double *from, void *to)                             \
+    {                                                                                             \
+        bool fits = true;                                                                         \
+        p##_real *rounded = to;                                                                   \
+        for (size_t k = 0; k < count; k++) {                                                      \
+            rounded[k] = (p##_real)from[k];                                                       \
+            fits &= isfinite(rounded[k]) != 0;                                                    \
+        }                                                                                         \
+        return fits;                                                                              \
+    }                                                                                             \
+    static void p##_set(void *a, size_t index, double value)                                      \
+    {                                                                                             \
+        ((p##_real *)a)[index] = (p##_real)value;                                                 \
+    }                                                                                             \
+    static double p##_get(const void *a, size_t index)                                            \
+    {                                                                                             \
+        return ((const p##_real *)a)[index];                                                      \
     }
 
 KERNELS(d)
@@ -120,8 +136,11 @@ const bench_kernels bench_kernels_double = {
     .trsm_left = d_trsm_left,
     .trmm = d_trmm,
     .syrk = d_syrk,
+    .gram = d_gram,
     .gemm_nt = d_gemm_nt,
     .gemm_nn = d_gemm_nn,
+    .potrs = d_potrs,
+    .getrs = d_getrs,
     .solve = d_solve,
     .round = d_round,
     .set = d_set,
@@ -138,8 +157,11 @@ const bench_kernels bench_kernels_single = {
     .trsm_left = s_trsm_left,
     .trmm = s_trmm,
     .syrk = s_syrk,
+    .gram = s_gram,
     .gemm_nt = s_gemm_nt,
     .gemm_nn = s_gemm_nn,
+    .potrs = s_potrs,
+    .getrs = s_getrs,
     .solve = s_solve,
     .round = s_round,
     .set = s_set,

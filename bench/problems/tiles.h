@@ -37,12 +37,17 @@ typedef struct bench_kernels {
     void (*trmm)(size_t m, size_t n, const void *l, size_t ldl, void *a, size_t lda);
     /* C := C - A A', lower triangle; A is n x k. */
     void (*syrk)(size_t n, size_t k, const void *a, size_t lda, void *c, size_t ldc);
+    /* C := A A', lower triangle; all are n x n. */
+    void (*gram)(size_t n, const void *a, size_t lda, void *c, size_t ldc);
     /* C := C - A B', C being m x n, A m x k, B n x k. */
     void (*gemm_nt)(size_t m, size_t n, size_t k, const void *a, size_t lda, const void *b,
                     size_t ldb, void *c, size_t ldc);
     /* C := A B + keep C, C being m x n, A m x k, B k x n; keep is 0 or 1. */
     void (*gemm_nn)(size_t m, size_t n, size_t k, const void *a, size_t lda, const void *b,
                     size_t ldb, int keep, void *c, size_t ldc);
+    /* B := A^-1 B by L of A = L L', or by L, U and pivots of getrf; B is n x n. */
+    void (*potrs)(size_t n, const void *l, size_t ldl, void *b, size_t ldb);
+    void (*getrs)(size_t n, const void *lu, size_t ld, const int *pivots, void *b, size_t ldb);
     /* Solves L L' x = b in place of b, after a factorization. */
     void (*solve)(size_t n, const void *l, size_t ldl, void *b);
     /* Rounds count numbers to this precision; false where one is beyond its range. */

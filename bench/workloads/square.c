@@ -14,7 +14,40 @@
 #define N_MAX 1000000
 #define TASKS_MAX 2e7
 
-static const size_t host_tiles[] = {[BENCH_SQUARE_COLUMNS] = 128, [BENCH_SQUARE_DEFINITE] = 256};
+/* Tasks of so many tiles along a side. A block column updates each one behind it, a tile each one
+ * of the smaller triangle; a tile of a product's triangle has a chain along its row; a tile of a
+ * triangle takes part once for each column of right sides, a block column of a system twice. */
+static double of_columns(double blocks)
+{
+    return blocks * (blocks + 1) / 2;
+}
+
+static double of_definite(double blocks)
+{
+    return blocks * (blocks + 1) * (blocks + 2) / 6;
+}
+
+static double of_triangle(double blocks)
+{
+    return blocks * blocks * (blocks + 1) / 2;
+}
+
+static double of_system(double blocks)
+{
+    return of_columns(blocks) + 3 * blocks * blocks;
+}
+
+static const struct {
+    bool is_tiled, is_definite;
+    size_t host_tile; /* where none is given or chosen */
+    double (*tasks)(double blocks);
+} kinds[] = {[BENCH_SQUARE_COLUMNS] = {false, false, 128, of_columns},
+             [BENCH_SQUARE_DEFINITE] = {true, true, 256, of_definite},
+             [BENCH_SQUARE_FACTOR] = {true, false, 256, of_triangle},
+             [BENCH_SQUARE_TRIANGLE] = {true, true, 256, of_triangle},
+             [BENCH_SQUARE_SYSTEM] = {false, false, 128, of_system},
+             [BENCH_SQUARE_DEFINITE_SYSTEM] = {false, true, 128, of_system}};
+
 /* Columns of a block where there are GPUs. */
 #define GPU_COLUMNS 512
 static const size_t gpu_columns[] = {256, 512, 1024};
@@ -24,13 +57,6 @@ static const fl_dense_host host = FL_DENSE_LINKED;
 
 /* --- Input --- */
 
-/* A block column updates each one behind it, a tile each one of the smaller triangle. */
-static double count_tasks(bench_square_kind kind, double blocks)
-{
-    return kind == BENCH_SQUARE_COLUMNS ? blocks * (blocks + 1) / 2
-                                        : blocks * (blocks + 1) * (blocks + 2) / 6;
-}
-
 /* A tile of 0 will be chosen. */
 static filch_status check_size(const bench_square *s, size_t tile, filch_error *error)
 {
@@ -39,7 +65,7 @@ static filch_status check_size(const bench_square *s, size_t tile, filch_error *
     if (tile > s->n)
         return bench_fail(error, FILCH_INVALID_ARGUMENT, "--tile", 0,
                           "%zu is larger than the matrix, whose order is %zu", tile, s->n);
-    double tasks = tile ? count_tasks(s->kind, ceil((double)s->n / (double)tile)) : 0;
+    double tasks = tile ? kinds[s->kind].tasks(ceil((double)s->n / (double)tile)) : 0;
     if (tasks > TASKS_MAX)
         return bench_fail(error, FILCH_TOO_LARGE, "--tile", 0,
                           "%zu is too small: order %zu makes %.3g tasks of it, above %.3g", tile,
@@ -66,7 +92,7 @@ static filch_status make_matrix(bench_square *s, uint64_t seed, filch_error *err
     s->a = a;
     if (status != FILCH_OK)
         return status;
-    if (s->kind == BENCH_SQUARE_DEFINITE)
+    if (kinds[s->kind].is_definite)
         bench_dense_fill_spd(s->n, s->n, s->a, seed ? seed : 1);
     else
         bench_dense_fill(s->n, s->n, s->n, s->a, seed ? seed : 1);
@@ -94,7 +120,10 @@ filch_status bench_square_open(bench_square *s, bench_square_kind kind,
     s->kind = kind;
     s->n = options->n ? options->n : DEFAULT_N;
     s->kernels = options->precision == BENCH_SINGLE ? &bench_kernels_single : &bench_kernels_double;
-    if (options->matrix && kind == BENCH_SQUARE_DEFINITE)
+    if (options->matrix && !kinds[kind].is_definite)
+        return bench_fail(error, FILCH_UNSUPPORTED, "--matrix", 0,
+                          "is for symmetric matrices; this workload generates its own");
+    if (options->matrix)
         status = read_matrix(s, options->matrix, error);
     if (status == FILCH_OK)
         status = check_size(s, options->tile, error);
@@ -103,7 +132,9 @@ filch_status bench_square_open(bench_square *s, bench_square_kind kind,
     if (status == FILCH_OK)
         status = make_input(s, error);
     s->has_tile = options->tile != 0;
-    s->tile = s->has_tile ? options->tile : s->n < host_tiles[kind] ? s->n : host_tiles[kind];
+    s->tile = s->has_tile                    ? options->tile
+              : s->n < kinds[kind].host_tile ? s->n
+                                             : kinds[kind].host_tile;
     s->is_idle = bench_is_simulated(options) && !options->check;
     s->is_resident = options->resident;
     s->offload.has_no_vendor = options->own_kernels;
@@ -135,10 +166,15 @@ void bench_square_describe(const bench_square *s, double work, bench_problem *pr
     problem->work = work;
 }
 
+bool bench_square_is_tiled(const bench_square *s)
+{
+    return kinds[s->kind].is_tiled;
+}
+
 size_t bench_square_tiles(const bench_square *s, const size_t *on_host, size_t on_host_count,
                           size_t *tiles, size_t capacity)
 {
-    if (s->offload.has_gpus && s->kind == BENCH_SQUARE_DEFINITE)
+    if (s->offload.has_gpus && kinds[s->kind].is_tiled)
         return bench_offload_tiles(s->n, tiles, capacity);
     const size_t *candidates = s->offload.has_gpus ? gpu_columns : on_host;
     size_t most = s->offload.has_gpus ? sizeof gpu_columns / sizeof *gpu_columns : on_host_count;
@@ -174,7 +210,7 @@ void bench_square_way_set(void *state, size_t index)
 
 static size_t gpu_tile(const bench_square *s)
 {
-    if (s->kind == BENCH_SQUARE_DEFINITE)
+    if (kinds[s->kind].is_tiled)
         return bench_offload_tile(s->n);
     return s->n < GPU_COLUMNS ? s->n : GPU_COLUMNS;
 }
@@ -204,7 +240,7 @@ filch_status bench_square_data(const bench_square *s, bench_built *built, void *
     desc.ptr = matrix;
     desc.element = s->kernels->element;
     desc.rows = desc.cols = desc.ld = s->n;
-    desc.tile_rows = s->kind == BENCH_SQUARE_DEFINITE ? s->tile : 0;
+    desc.tile_rows = kinds[s->kind].is_tiled ? s->tile : 0;
     desc.tile_cols = s->tile;
     desc.label = s->result && matrix == s->input ? "input" : "matrix";
     desc.flags = s->is_resident ? FILCH_DATA_MANAGED : 0;
@@ -230,8 +266,9 @@ filch_status bench_square_restore(bench_square *s, bench_built *built, size_t in
     if (status == FILCH_OK)
         status = filch_graph_create(built->runtime, NULL, &built->restore);
     for (size_t j = 0; j < count; j++) {
-        bool has_rows = s->kind == BENCH_SQUARE_DEFINITE;
-        for (size_t i = has_rows ? j : 0; i < (has_rows ? count : 1) && status == FILCH_OK; i++) {
+        size_t first = s->kind == BENCH_SQUARE_DEFINITE ? j : 0;
+        size_t end = kinds[s->kind].is_tiled ? count : 1;
+        for (size_t i = first; i < end && status == FILCH_OK; i++) {
             const filch_access accesses[] = {FILCH_R(built->data[input], i, j),
                                              FILCH_W(built->data[result], i, j)};
             filch_task_desc desc = FILCH_TASK_DESC_INIT;
@@ -262,6 +299,11 @@ filch_status bench_square_dense(const bench_square *s, filch_runtime *runtime, s
     if (s->offload.vendor)
         fl_vendor_expect_panel(s->offload.vendor, panel_element, s->n, s->tile);
     return fl_dense_open(&desc, dense);
+}
+
+filch_status bench_square_routines(const bench_square *s, filch_runtime *runtime, fl_tiles *tiles)
+{
+    return fl_tiles_open(tiles, runtime, s->offload.vendor, &host, s->is_idle);
 }
 
 void bench_square_reset(void *state)

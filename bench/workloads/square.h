@@ -7,13 +7,18 @@
 #define BENCH_SQUARE_H
 
 #include "kernels/dense/dense.h"
+#include "kernels/dense/tiles.h"
 #include "offload/offload.h"
 #include "workloads/workload.h"
 
+/* Definite ones are symmetric and positive definite, and may come from a file. */
 typedef enum bench_square_kind {
-    BENCH_SQUARE_COLUMNS, /* random, in block columns, for kernels/dense */
-    BENCH_SQUARE_DEFINITE /* symmetric positive definite, in square tiles, of which the lower
-                             triangle is used; may come from a file */
+    BENCH_SQUARE_COLUMNS,  /* random, in block columns, for kernels/dense */
+    BENCH_SQUARE_DEFINITE, /* definite, in square tiles, of which the lower triangle is used */
+    BENCH_SQUARE_FACTOR,   /* random, in square tiles, all of which are multiplied */
+    BENCH_SQUARE_TRIANGLE, /* as DEFINITE, a triangle that is solved by, for as many right sides */
+    BENCH_SQUARE_SYSTEM,   /* as COLUMNS, solved for as many right sides */
+    BENCH_SQUARE_DEFINITE_SYSTEM /* likewise, definite */
 } bench_square_kind;
 
 typedef struct bench_square {
@@ -53,6 +58,8 @@ void bench_square_close(bench_square *square);
 
 /* Fills what every problem tells, but text and variant. */
 void bench_square_describe(const bench_square *square, double work, bench_problem *problem);
+/* Whether tiles are square; else they are block columns. */
+bool bench_square_is_tiled(const bench_square *square);
 /* Tiles worth trying: those listed, where there are no GPUs, or others. */
 size_t bench_square_tiles(const bench_square *square, const size_t *on_host, size_t on_host_count,
                           size_t *tiles, size_t capacity);
@@ -72,8 +79,8 @@ uint32_t bench_square_owner(const bench_square *square, size_t i, size_t j);
 /* A handle of an n x n matrix: the input, or filch's result. */
 filch_status bench_square_data(const bench_square *square, bench_built *built, void *matrix,
                                size_t index);
-/* The graph that copies the input to filch's result, where the devices keep both; the numbers are
- * those of the handles and of the codelet that is made. */
+/* The graph that copies the input, or another matrix of its tiles, to filch's result, where the
+ * devices keep both; the numbers are those of the handles and of the codelet that is made. */
 filch_status bench_square_restore(bench_square *square, bench_built *built, size_t input,
                                   size_t result, size_t copy);
 /* The handle of a matrix for kernels/dense. */
@@ -81,6 +88,9 @@ fl_columns bench_square_columns(const bench_square *square, filch_data *data);
 /* kernels/dense for that matrix; panel_element: bytes of an element of the panels. */
 filch_status bench_square_dense(const bench_square *square, filch_runtime *runtime,
                                 size_t panel_element, fl_dense **dense);
+/* kernels/dense by tiles, for that matrix. */
+filch_status bench_square_routines(const bench_square *square, filch_runtime *runtime,
+                                   fl_tiles *tiles);
 /* Of a workload: reset; copies the input to filch's result, where the host's memory has both. */
 void bench_square_reset(void *state);
 

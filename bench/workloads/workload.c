@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 static const bench_workload *const workloads[] = {
-    &bench_cholesky,   &bench_gemm,   &bench_lu,     &bench_qr,        &bench_solve,
-    &bench_mandelbrot, &bench_nbody,  &bench_jacobi, &bench_wavefront, &bench_chain,
-    &bench_empty,      &bench_create, &bench_open,   &bench_busy,      &bench_stream,
-    &bench_layered,    &bench_narrow, &bench_heat,   &bench_cg,        NULL,
+    &bench_cholesky,  &bench_gemm,    &bench_lu,     &bench_qr,         &bench_solve, &bench_syrk,
+    &bench_trsm,      &bench_potrs,   &bench_getrs,  &bench_mandelbrot, &bench_nbody, &bench_jacobi,
+    &bench_wavefront, &bench_chain,   &bench_empty,  &bench_create,     &bench_open,  &bench_busy,
+    &bench_stream,    &bench_layered, &bench_narrow, &bench_heat,       &bench_cg,    NULL,
 };
 
 const bench_workload *bench_workload_at(size_t index)

@@ -195,7 +195,7 @@ filch_status fl_works_open(fl_works *works, filch_runtime *runtime, fl_vendor *v
         fl_vendor_expect(vendor, sizeof(double), TILE_LARGE, false);
         fl_vendor_expect_panel(vendor, sizeof(double), PANEL_ROWS, TILE_SMALL);
     }
-    return fl_tiles_open(&works->tiles, runtime, vendor, host);
+    return fl_tiles_open(&works->tiles, runtime, vendor, host, false);
 }
 
 void fl_works_close(fl_works *works)

@@ -86,8 +86,14 @@ static const struct {
                       ROW(FL_TILE_SYRK, syrk, work_syrk), ROW(FL_TILE_TRMM, trmm, work_syrk),
                       ROW(FL_TILE_TRSM, trsm, work_syrk), ROW(FL_TILE_POTRF, potrf, work_potrf)};
 
+static int run_nothing(const filch_call *call)
+{
+    (void)call;
+    return 0;
+}
+
 filch_status fl_tiles_open(fl_tiles *tiles, filch_runtime *runtime, fl_vendor *vendor,
-                           const fl_dense_host *host)
+                           const fl_dense_host *host, bool is_idle)
 {
     filch_status status = FILCH_OK;
     *tiles = (fl_tiles){.runtime = runtime, .host = host};
@@ -100,7 +106,7 @@ filch_status fl_tiles_open(fl_tiles *tiles, filch_runtime *runtime, fl_vendor *v
             cuda.close = fl_vendor_lane_close;
             cuda.user = vendor;
             desc.name = ops[op].name;
-            desc.host = host ? ops[op].host : NULL;
+            desc.host = !host ? NULL : is_idle ? run_nothing : ops[op].host;
             desc.cuda = vendor ? &cuda : NULL;
             desc.work = ops[op].work;
             desc.arg_size = sizeof(tile_args);

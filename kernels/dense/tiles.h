@@ -24,9 +24,10 @@ typedef struct fl_tiles {
     filch_codelet *codelets[FL_TILE_OPS][2]; /* double, single */
 } fl_tiles;
 
-/* vendor null: GPUs have no part in it. Statuses as filch_codelet_create(). */
+/* vendor null: GPUs have no part in it. is_idle: on simulated devices tasks compute nothing.
+ * Statuses as filch_codelet_create(). */
 filch_status fl_tiles_open(fl_tiles *tiles, filch_runtime *runtime, fl_vendor *vendor,
-                           const fl_dense_host *host);
+                           const fl_dense_host *host, bool is_idle);
 
 /* A handle and how many tiles it is cut into. Cuts of operands that meet are the same. */
 typedef struct fl_tiled {

@@ -19,7 +19,7 @@ options()
     case $1 in
     cholesky) echo --n 2000 --tile 100 ;;
     gemm) echo --n 2000 --tile 200 ;;
-    lu | qr) echo --n 1000 --tile 50 ;;
+    lu | qr | syrk | trsm | potrs | getrs) echo --n 1000 --tile 50 ;;
     layered) echo --n 2000 --tile 20 --cost 100000 ;;
     mandelbrot | jacobi) echo --n 500 ;;
     nbody) echo --n 20000 ;;

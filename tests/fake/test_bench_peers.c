@@ -144,6 +144,28 @@ static void solutions_agree(void **state)
     }
 }
 
+/* By cuSOLVER on one GPU; what one of its calls says is told. */
+static void solves_agree(void **state)
+{
+    static const char *const names[] = {"potrs", "getrs"};
+    static const char *const calls[] = {"cusolverDnDpotrs", "cusolverDnDgetrs"};
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        trial t;
+        double seconds;
+        agrees(names[k], "cusolver", "cuda:0", 100, BENCH_DOUBLE, false, "");
+        assert_int_equal(fakecuda_count(calls[k]), 2);
+        agrees(names[k], "cusolver", "cuda", 130, BENCH_SINGLE, true, "");
+        assert_int_equal(begin(&t, names[k], "cusolver", "cuda", 64, BENCH_DOUBLE, true), FILCH_OK);
+        fakecuda_fail(calls[k], 1, 1, 2, -1, false);
+        assert_int_equal(bench_versus_run(&t.versus, &seconds, &t.error), FILCH_BACKEND);
+        assert_non_null(strstr(t.error.text, "rs returned status 6"));
+        end(&t);
+    }
+    agrees("syrk", "cublas", "cuda", 130, BENCH_DOUBLE, true, "");
+    agrees("trsm", "cublas", "cuda:1", 130, BENCH_DOUBLE, false, "");
+}
+
 /* Five blocks on three GPUs, the last one cut. */
 static void blocks_are_dealt_out(void **state)
 {
@@ -290,6 +312,7 @@ int main(void)
         cmocka_unit_test(blocks_are_tried),
         cmocka_unit_test(factors_agree_on_one_gpu_and_on_all),
         cmocka_unit_test(solutions_agree),
+        cmocka_unit_test(solves_agree),
         cmocka_unit_test(blocks_are_dealt_out),
         cmocka_unit_test(what_they_do_not_do_is_said),
         cmocka_unit_test(failures_are_told_and_leave_nothing),

@@ -8,15 +8,19 @@
 #define MAGIC 0x501e501eu
 
 /* LAPACK's own, with the hidden lengths of character arguments. */
-#define HOST(p, real)                                                                            \
-    void p##potrf_(const char *fill, const int *n, real *a, const int *lda, int *info, size_t);  \
-    void p##getrf_(const int *m, const int *n, real *a, const int *lda, int *pivots, int *info); \
-    void p##laswp_(const int *n, real *a, const int *lda, const int *first, const int *last,     \
-                   const int *pivots, const int *step);                                          \
-    void p##geqrf_(const int *m, const int *n, real *a, const int *lda, real *tau, real *work,   \
-                   const int *elements, int *info);                                              \
-    void p##ormqr_(const char *side, const char *op, const int *m, const int *n, const int *k,   \
-                   const real *a, const int *lda, const real *tau, real *c, const int *ldc,      \
+#define HOST(p, real)                                                                             \
+    void p##potrf_(const char *fill, const int *n, real *a, const int *lda, int *info, size_t);   \
+    void p##getrf_(const int *m, const int *n, real *a, const int *lda, int *pivots, int *info);  \
+    void p##potrs_(const char *fill, const int *n, const int *count, const real *a,               \
+                   const int *lda, real *b, const int *ldb, int *info, size_t);                   \
+    void p##getrs_(const char *op, const int *n, const int *count, const real *a, const int *lda, \
+                   const int *pivots, real *b, const int *ldb, int *info, size_t);                \
+    void p##laswp_(const int *n, real *a, const int *lda, const int *first, const int *last,      \
+                   const int *pivots, const int *step);                                           \
+    void p##geqrf_(const int *m, const int *n, real *a, const int *lda, real *tau, real *work,    \
+                   const int *elements, int *info);                                               \
+    void p##ormqr_(const char *side, const char *op, const int *m, const int *n, const int *k,    \
+                   const real *a, const int *lda, const real *tau, real *c, const int *ldc,       \
                    real *work, const int *elements, int *info, size_t, size_t);
 HOST(d, double)
 HOST(s, float)
@@ -138,6 +142,24 @@ static int least(int a, int b)
         return 0;                                                                                  \
     }                                                                                              \
                                                                                                    \
+    static int p##_potrs(const fake_blas_call *d)                                                  \
+    {                                                                                              \
+        p##potrs_(d->fill == 0 ? "L" : "U", &d->n, &d->c.cols, d->a.at, &d->a.ld, d->c.at,         \
+                  &d->c.ld, d->info, 1);                                                           \
+        return 0;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    /* Pivots that are no rows would write anywhere. */                                            \
+    static int p##_getrs(const fake_blas_call *d)                                                  \
+    {                                                                                              \
+        for (int i = 0; i < d->n; i++)                                                             \
+            if (d->ints[i] <= i || d->ints[i] > d->n)                                              \
+                return 1;                                                                          \
+        p##getrs_(d->op_a == 0 ? "N" : "T", &d->n, &d->c.cols, d->a.at, &d->a.ld, d->ints,         \
+                  d->c.at, &d->c.ld, d->info, 1);                                                  \
+        return 0;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
     /* Rows as far as the pivots reach. */                                                         \
     static int p##_laswp(const fake_blas_call *d)                                                  \
     {                                                                                              \
@@ -218,6 +240,41 @@ static int least(int a, int b)
                                   .work = work_memory(work, work_elements(n), work_elements(n)),   \
                                   .ints = pivots,                                                  \
                                   .int_count = least(m, n),                                        \
+                                  .info = info};                                                   \
+        return submit(handle, &d);                                                                 \
+    }                                                                                              \
+                                                                                                   \
+    FAKECUDA_API int cusolverDn##P##potrs(void *handle, int fill, int n, int count, const real *a, \
+                                          int lda, real *b, int ldb, int *info);                   \
+    int cusolverDn##P##potrs(void *handle, int fill, int n, int count, const real *a, int lda,     \
+                             real *b, int ldb, int *info)                                          \
+    {                                                                                              \
+        const fake_blas_call d = {.name = "cusolverDn" #P "potrs",                                 \
+                                  .run = p##_potrs,                                                \
+                                  .element = sizeof(real),                                         \
+                                  .fill = fill,                                                    \
+                                  .n = n,                                                          \
+                                  .a = fake_blas_operand(a, n, n, lda),                            \
+                                  .c = fake_blas_operand(b, n, count, ldb),                        \
+                                  .info = info};                                                   \
+        return submit(handle, &d);                                                                 \
+    }                                                                                              \
+                                                                                                   \
+    FAKECUDA_API int cusolverDn##P##getrs(void *handle, int op, int n, int count, const real *a,   \
+                                          int lda, const int *pivots, real *b, int ldb,            \
+                                          int *info);                                              \
+    int cusolverDn##P##getrs(void *handle, int op, int n, int count, const real *a, int lda,       \
+                             const int *pivots, real *b, int ldb, int *info)                       \
+    {                                                                                              \
+        const fake_blas_call d = {.name = "cusolverDn" #P "getrs",                                 \
+                                  .run = p##_getrs,                                                \
+                                  .element = sizeof(real),                                         \
+                                  .op_a = op,                                                      \
+                                  .n = n,                                                          \
+                                  .a = fake_blas_operand(a, n, n, lda),                            \
+                                  .c = fake_blas_operand(b, n, count, ldb),                        \
+                                  .ints = (int *)(uintptr_t)pivots,                                \
+                                  .int_count = n,                                                  \
                                   .info = info};                                                   \
         return submit(handle, &d);                                                                 \
     }                                                                                              \

@@ -87,9 +87,54 @@ static void qr_is_looked_at(void **state)
     assert_true(orthogonality > 1e-9);
 }
 
+static double of_solution(bench_part part, const double *x, const double *b)
+{
+    const bench_solution_claim c = {
+        .n = N, .a = a, .part = part, .x = x, .get = bench_kernels_double.get, .b = b, .seed = 5};
+    double error = -1;
+    assert_true(bench_solution_check(&c, &error));
+    return error;
+}
+
+/* Of a triangle, what is above it is not read. */
+static void solutions_are_looked_at(void **state)
+{
+    static const size_t places[] = {0, 1, N - 1, N * N - 1, 5 + 40 * N, 40 + 5 * N};
+    static double x[N * N], b[N * N];
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        bench_part part = k == 0 ? BENCH_PART_FULL : BENCH_PART_LOWER;
+        begin();
+        bench_dense_fill_spd(N, N, a, 3);
+        bench_dense_fill(N, N, N, b, 4);
+        memcpy(x, b, sizeof x);
+        memcpy(factor, a, sizeof a);
+        if (part == BENCH_PART_FULL)
+            assert_int_equal(bench_kernels_double.potrf(N, factor, N), 0);
+        for (size_t j = 0; part == BENCH_PART_FULL && j < N; j++)
+            bench_kernels_double.solve(N, factor, N, x + j * N);
+        if (part == BENCH_PART_LOWER) {
+            bench_kernels_double.trsm_left(N, a, N, x, N);
+            a[0 + 1 * N] = NAN;
+        }
+        assert_true(of_solution(part, x, b) < 1e-14);
+        for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+            double kept = x[places[p]];
+            x[places[p]] = kept + 1e-9;
+            assert_true(of_solution(part, x, b) > 1e-11);
+            x[places[p]] = NAN;
+            assert_true(isnan(of_solution(part, x, b)));
+            x[places[p]] = kept;
+        }
+        memset(x, 0, sizeof x);
+        assert_true(isinf(of_solution(part, x, b)));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(solutions_are_looked_at),
         cmocka_unit_test(lu_is_looked_at),
         cmocka_unit_test(qr_is_looked_at),
     };

@@ -118,9 +118,32 @@ static void test_wrong_results(void **state)
     assert_false(check(1).sampled <= BOUND);
 }
 
+/* A A', whose lower triangle alone is given: what is above is not read, what is below is. */
+static void test_gram(void **state)
+{
+    const bench_product_claim claim = {.n = N, .a = a, .c = c, .get = get, .seed = 3};
+    bench_product_errors errors;
+    (void)state;
+    memset(c, 0xff, sizeof c); /* not numbers */
+    bench_kernels_double.gram(N, a, N, c, N);
+    assert_true(isnan(c[0 + 1 * N]));
+    assert_true(bench_product_check(&claim, &errors));
+    assert_true(errors.sampled > 0 && errors.sampled < BOUND / 4);
+    assert_true(errors.rows > 0 && errors.rows < BOUND / 4);
+    for (size_t k = 0; k < N; k += 31)
+        for (size_t i = k; i < N; i += 29) {
+            double right = c[i + k * N];
+            c[i + k * N] += 2 * BOUND * sqrt(N) * N; /* N: no element is larger */
+            assert_true(bench_product_check(&claim, &errors));
+            assert_true(errors.rows > BOUND);
+            c[i + k * N] = right;
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_gram, begin),
         cmocka_unit_test_setup(test_right, begin),
         cmocka_unit_test_setup(test_cheap, begin),
         cmocka_unit_test_setup(test_any_element, begin),

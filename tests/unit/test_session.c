@@ -102,8 +102,20 @@ static void test_all_are_right(void **state)
         check_workload("qr", 1, 1, policy);
         check_workload("solve", 130, 32, policy);
         check_workload("solve", 1, 1, policy);
+        check_workload("syrk", 130, 32, policy);
+        check_workload("syrk", 1, 1, policy);
+        check_workload("trsm", 130, 32, policy);
+        check_workload("trsm", 1, 1, policy);
+        check_workload("potrs", 130, 32, policy);
+        check_workload("potrs", 1, 1, policy);
+        check_workload("getrs", 130, 32, policy);
+        check_workload("getrs", 1, 1, policy);
         check_in(BENCH_SINGLE, "lu", 130, 48, policy);
         check_in(BENCH_SINGLE, "qr", 130, 48, policy);
+        check_in(BENCH_SINGLE, "syrk", 130, 48, policy);
+        check_in(BENCH_SINGLE, "trsm", 130, 48, policy);
+        check_in(BENCH_SINGLE, "potrs", 130, 48, policy);
+        check_in(BENCH_SINGLE, "getrs", 130, 48, policy);
         check_workload("mandelbrot", 24, 0, policy);
         check_workload("nbody", 60, 0, policy);
         check_workload("nbody", 2, 0, policy);
@@ -245,6 +257,10 @@ static void test_wrong_results_are_seen(void **state)
                  {"cholesky", 96, BENCH_SINGLE}, {"gemm", 64, BENCH_SINGLE},
                  {"lu", 64, BENCH_DOUBLE},       {"qr", 64, BENCH_DOUBLE},
                  {"lu", 64, BENCH_SINGLE},       {"qr", 64, BENCH_SINGLE},
+                 {"syrk", 64, BENCH_DOUBLE},     {"trsm", 64, BENCH_DOUBLE},
+                 {"syrk", 64, BENCH_SINGLE},     {"trsm", 64, BENCH_SINGLE},
+                 {"potrs", 64, BENCH_DOUBLE},    {"getrs", 64, BENCH_DOUBLE},
+                 {"potrs", 64, BENCH_SINGLE},    {"getrs", 64, BENCH_SINGLE},
                  {"solve", 64, BENCH_DOUBLE},    {"mandelbrot", 16, BENCH_DOUBLE},
                  {"nbody", 40, BENCH_DOUBLE},    {"nbody", 40, BENCH_SINGLE},
                  {"jacobi", 40, BENCH_DOUBLE},   {"jacobi", 40, BENCH_SINGLE},
@@ -304,6 +320,11 @@ static void test_not_positive_definite(void **state)
             assert_non_null(strstr(error.text, "row 27"));
         }
         close_bed(&b);
+        /* Whose factor is made beforehand. */
+        void *made = NULL;
+        const bench_options options = {.matrix = path, .precision = (bench_precision)p};
+        assert_int_equal(bench_potrs.setup(&options, &error, &made), FILCH_DATA);
+        assert_non_null(strstr(error.text, "row 27"));
     }
     assert_int_equal(remove(path), 0);
 }
@@ -351,6 +372,11 @@ static void test_bad_sizes(void **state)
     expect_refusal("solve", (bench_options){.n = 10, .precision = BENCH_SINGLE}, FILCH_UNSUPPORTED,
                    "double precision");
     expect_refusal("qr", (bench_options){.n = 900000, .tile = 1}, FILCH_TOO_LARGE, "too small");
+    expect_refusal("syrk", (bench_options){.n = 10, .tile = 11}, FILCH_INVALID_ARGUMENT,
+                   "larger than the matrix");
+    expect_refusal("trsm", (bench_options){.n = 1000, .tile = 2}, FILCH_TOO_LARGE, "6.26e+07");
+    expect_refusal("getrs", (bench_options){.n = 10, .matrix = "tests/data/lund_a.mtx"},
+                   FILCH_UNSUPPORTED, "generates");
     expect_refusal("cholesky", (bench_options){.n = 100000, .tile = 1}, FILCH_TOO_LARGE,
                    "too small");
     expect_refusal("cholesky", (bench_options){.n = 1000000}, FILCH_TOO_LARGE, "GB");

@@ -73,6 +73,10 @@ static void test_all_agree(void **state)
         {"lu", BENCH_PEER_LU, 90},
         {"qr", BENCH_PEER_QR, 90},
         {"solve", BENCH_PEER_SOLVE, 90},
+        {"syrk", BENCH_PEER_SYRK, 90},
+        {"trsm", BENCH_PEER_TRSM, 90},
+        {"potrs", BENCH_PEER_POTRS, 90},
+        {"getrs", BENCH_PEER_GETRS, 90},
         {"wavefront", BENCH_PEER_WAVEFRONT, 12},
         {"chain", BENCH_PEER_CHAIN, 100},
         {"heat", BENCH_PEER_HEAT, 40},
@@ -110,6 +114,8 @@ static void test_single_precision(void **state)
         check_in(BENCH_SINGLE, names[k], "static", 100, false);
         check_in(BENCH_SINGLE, names[k], "openblas", 100, false);
         check_in(BENCH_SINGLE, k == 0 ? "lu" : "qr", "openblas", 100, false);
+        check_in(BENCH_SINGLE, k == 0 ? "syrk" : "trsm", "openblas", 100, false);
+        check_in(BENCH_SINGLE, k == 0 ? "potrs" : "getrs", "openblas", 100, false);
         assert_int_equal(w->setup(&options, &error, &problem), FILCH_OK);
         assert_int_equal(bench_session_open(&session, w, problem, &config, &error), FILCH_OK);
         for (size_t p = 0; bench_peer_at(p); p++) {
@@ -196,10 +202,12 @@ static void test_no_slow_peer(void **state)
 static void test_a_wrong_result_is_seen(void **state)
 {
     (void)state;
-    static const char *const names[] = {"cholesky", "gemm", "heat", "cg", "cholesky", "gemm"};
-    for (size_t k = 0; k < 6; k++) {
+    static const char *const names[] = {"cholesky", "gemm", "syrk",  "trsm",     "potrs",
+                                        "getrs",    "heat", "cg",    "cholesky", "gemm",
+                                        "syrk",     "trsm", "potrs", "getrs"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         const bench_workload *w = bench_workload_find(names[k]);
-        const bench_options options = {.n = 32, .precision = k < 4 ? BENCH_DOUBLE : BENCH_SINGLE};
+        const bench_options options = {.n = 32, .precision = k < 8 ? BENCH_DOUBLE : BENCH_SINGLE};
         const bench_session_config config = {.devices = "host:1"};
         filch_error error = FILCH_ERROR_INIT;
         bench_session session;
