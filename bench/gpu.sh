@@ -92,6 +92,25 @@ bench_throughput()
     bench_item gemm-single gemm --n 8192 --devices cuda:0 --precision single --versus cublas
 }
 
+# bench_triangles: each beside the library that has it, resident and from the host's memory.
+bench_triangles()
+{
+    local workload peer name devices
+    while read -r workload peer; do
+        while read -r name devices; do
+            bench_item "$workload-16384-resident-$name" "$workload" --n 16384 --devices "$devices" \
+                --resident --versus "$peer" --repeat 5 --check
+        done < <(bench_sets)
+        bench_item "$workload-16384-one" "$workload" --n 16384 --devices cuda:0 --versus "$peer" \
+            --repeat 5 --check
+    done <<'EOF'
+syrk cublas
+trsm cublas
+potrs cusolver
+getrs cusolver
+EOF
+}
+
 # One whole GPU and one cut to half of its multiprocessors.
 bench_unequal()
 {
@@ -233,6 +252,7 @@ bench_gpu()
     bench_rest
     bench_others
     bench_throughput
+    bench_triangles
     bench_unequal
     bench_drop_in
     bench_several
