@@ -34,7 +34,8 @@ typedef enum filch_on_failure {
  * Runs on the thread finishing the job: a worker's thread, or a host thread inside
  * filch_runtime_poll() or inside a wait driving the workers. The callback of a job without tasks or
  * items runs inside the submission; the callback of a run cancelled behind another run of its graph
- * inside filch_job_cancel(), filch_runtime_abort() or the submission; the callback of an open graph
+ * inside filch_job_cancel(), filch_runtime_abort() or the submission, or after the callback that
+ * called filch_job_cancel(); the callback of an open graph
  * whose tasks have all run runs inside filch_graph_close(). No filch lock is held. The callback may
  * submit work, also the same graph again. It must not wait for the job or destroy the job's graph,
  * and must not block, since blocking holds up a device.
@@ -181,9 +182,10 @@ FILCH_API filch_status filch_job_status(filch_job *job);
  * by a worker may still run. The job completes with FILCH_CANCELLED if work was left out. The job
  * no longer waits for handles used by other jobs, and later jobs no longer wait for the job at
  * handles not yet in use; a job not yet started completes as soon as devices handle the
- * cancellation, and a run behind another run of its graph in the call, unless it waits for an event
- * or its submission goes on. Handles named by the job can be destroyed once the job is complete. A
- * complete job is left as it is. An open graph must still be closed.
+ * cancellation, and a run behind another run of its graph in the call, or after the callback that
+ * makes the call, unless it waits for an event or its submission goes on. Handles named by the job
+ * can be destroyed once the job is complete. A complete job is left as it is. An open graph must
+ * still be closed.
  *
  * @param job the job.
  * @return FILCH_OK; FILCH_INVALID_HANDLE; FILCH_FORKED.

@@ -386,6 +386,57 @@ static void readers_stand_in_line_too(void **state)
     assert_ok(filch_graph_destroy(reader));
 }
 
+enum { LONG = 3000 };
+static filch_job *line[LONG + 1];
+static uint32_t ended, in_order;
+
+static void cancel_next(filch_job *job, filch_status status, void *user)
+{
+    uint32_t at = (uint32_t)((filch_job **)user - line);
+    (void)job;
+    in_order += status == FILCH_CANCELLED && at == ended;
+    ++ended;
+    if (line[at + 1] != NULL)
+        (void)filch_job_cancel(line[at + 1]);
+}
+
+static void *cancel_first(void *unused)
+{
+    (void)unused;
+    (void)filch_job_cancel(line[0]);
+    return NULL;
+}
+
+/* On a stack that has no room for callbacks within callbacks. */
+static void each_callback_may_cancel_the_next_run(void **state)
+{
+    pthread_attr_t small;
+    pthread_t thread;
+    (void)state;
+    filch_job *first = submit(graph);
+    ended = in_order = 0;
+    for (uint32_t i = 0; i < LONG; ++i) {
+        filch_submit_desc with = FILCH_SUBMIT_DESC_INIT;
+        with.on_complete = cancel_next;
+        with.user = &line[i];
+        assert_ok(filch_graph_submit(graph, &with, &line[i]));
+    }
+    assert_int_equal(pthread_attr_init(&small), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, 256 << 10), 0);
+    assert_int_equal(pthread_create(&thread, &small, cancel_first, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(pthread_attr_destroy(&small), 0);
+    assert_int_equal(ended, LONG);
+    assert_int_equal(in_order, LONG);
+    gate_open = 1;
+    finish(first, FILCH_OK);
+    for (uint32_t i = 0; i < LONG; ++i) {
+        finish(line[i], FILCH_CANCELLED);
+        line[i] = NULL;
+    }
+    assert_int_equal(ran, 1);
+}
+
 static void an_empty_graph_may_be_queued_too(void **state)
 {
     (void)state;
@@ -597,6 +648,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_end_of_the_runtime_ends_the_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(runs_without_handles_do_not_overlap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(readers_stand_in_line_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(each_callback_may_cancel_the_next_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_empty_graph_may_be_queued_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_memory_is_needed_once_the_line_was_as_long, set_up,
                                         tear_down),

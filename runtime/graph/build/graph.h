@@ -451,6 +451,9 @@ filch_status fl_graph_seal_locked(struct filch_graph *graph);
 /* Computes levels anew if codelet speeds have changed since sealing or the last ranking. The caller
  * holds graph->lock, and the graph does not run: no second thread looks at the tasks. */
 void fl_graph_rank_anew(struct filch_graph *graph);
+/* Tells whether fl_graph_rank_anew has something to do. Only it changes ranks: the caller may be
+ * the thread that would call it next, without the lock. */
+bool fl_graph_ranks_are_old(const struct filch_graph *graph);
 /* Returns the task of a closed graph at a position. */
 static inline fl_task *fl_graph_task_at(const struct filch_graph *graph, uint32_t order)
 {

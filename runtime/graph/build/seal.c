@@ -374,14 +374,19 @@ static void sort_roots(fl_task **roots, uint32_t count)
     }
 }
 
+bool fl_graph_ranks_are_old(const filch_graph *graph)
+{
+    /* A single device runs every ready task sooner or later. With edges back, the order of adding
+     * is unfit for ranking. */
+    return graph->priorities == FILCH_PRIORITIES_RANK && !graph->has_edges_back &&
+           graph->object.core->scheduler->device_count != 1 && fl_rank_is_old(graph);
+}
+
 void fl_graph_rank_anew(filch_graph *graph)
 {
     uint32_t devices = graph->object.core->scheduler->device_count;
     fl_order order = {.graph = graph, .count = graph->task_count};
-    /* A single device runs every ready task sooner or later. With edges back, the order of adding
-     * is unfit for ranking. */
-    if (graph->priorities != FILCH_PRIORITIES_RANK || graph->has_edges_back || devices == 1 ||
-        !fl_rank_is_old(graph)) {
+    if (!fl_graph_ranks_are_old(graph)) {
         return;
     }
     fl_rank_renew(graph);

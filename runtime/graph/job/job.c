@@ -151,6 +151,7 @@ filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit)
     job->graph = NULL;
     job->uses = NULL;
     job->before = job->behind = NULL;
+    job->after = NULL;
     job->is_vacant = job->is_withdrawn = false;
     job->prepare = NULL;
     /* Free the batch of the object's former life: the pool has checked for readers. */
@@ -497,8 +498,11 @@ void fl_job_conclude(filch_job *job, filch_status result)
         fl_job_signal(job);
     }
     if (job->on_complete != NULL) {
+        fl_jobs *jobs = job->object.core->jobs;
+        fl_add_relaxed(&jobs->calling, 1);
         fl_store_relaxed(&job->completer, fl_thread_id());
         job->on_complete(job, result, job->user);
+        fl_sub_relaxed(&jobs->calling, 1);
     }
     /* Release: a thread that sees the result sees every effect of the job. */
     fl_store_release(&job->result, (int32_t)result);
@@ -512,6 +516,32 @@ void fl_job_close(filch_job *job)
     fl_sub_seq_cst(&core->jobs->running, 1);
     core->scheduler->job_done(core->scheduler, job);
     fl_job_drop(job);
+}
+
+static void append(filch_job **list, filch_job *jobs)
+{
+    while (*list != NULL) {
+        list = &(*list)->next;
+    }
+    *list = jobs;
+}
+
+/* Takes the jobs that have something to run out of the list. The end of a vacant one would call its
+ * callback before that of a run before. */
+static filch_job *take_busy(filch_job **list)
+{
+    filch_job *busy = NULL;
+    while (*list != NULL) {
+        filch_job *job = *list;
+        if (job->is_vacant) {
+            list = &job->next;
+        } else {
+            *list = job->next;
+            job->next = busy;
+            busy = job;
+        }
+    }
+    return busy;
 }
 
 /* Completes a job. Collects in *ready the jobs that may start; null: starts them. */
@@ -539,13 +569,13 @@ static void complete(filch_job *job, filch_job **ready)
         job->ended(job, result);
         return;
     }
-    filch_job *waiting = NULL;
-    fl_job_leave(job, result, ready != NULL ? ready : &waiting);
+    filch_job *waiting = NULL, **later = ready != NULL ? ready : &waiting;
+    fl_job_leave(job, result, later);
     if (fl_job_has_end(job)) {
-        fl_jobs_begin(waiting); /* first: devices do not wait for a callback */
-        waiting = NULL;
+        fl_jobs_begin(take_busy(&waiting)); /* first: devices do not wait for a callback */
     }
     fl_job_conclude(job, result);
+    append(later, job->after);
     fl_jobs_begin(waiting);
     fl_job_close(job);
 }
@@ -740,15 +770,22 @@ bool fl_job_is_over(const filch_job *job)
     return fl_load_acquire(&job->result) != (int32_t)FILCH_NOT_READY || fl_job_is_in_callback(job);
 }
 
-bool fl_jobs_in_callback(fl_core *core)
+filch_job *fl_job_in_callback(fl_core *core)
 {
-    bool is_inside = false;
-    fl_mutex_lock(&core->lock);
-    for (fl_object *object = core->objects; object != NULL; object = object->next) {
-        if (fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_JOB) {
-            is_inside = is_inside || fl_job_is_in_callback((const filch_job *)(const void *)object);
+    fl_object *object = fl_load_relaxed(&core->jobs->calling) != 0 ? core->objects : NULL;
+    for (; object != NULL; object = object->next) {
+        if (fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_JOB &&
+            fl_job_is_in_callback((const filch_job *)(const void *)object)) {
+            return (filch_job *)(void *)object;
         }
     }
+    return NULL;
+}
+
+bool fl_jobs_in_callback(fl_core *core)
+{
+    fl_mutex_lock(&core->lock);
+    bool is_inside = fl_job_in_callback(core) != NULL;
     fl_mutex_unlock(&core->lock);
     return is_inside;
 }

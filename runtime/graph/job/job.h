@@ -26,6 +26,8 @@ typedef struct fl_jobs {
     _Atomic uint64_t running;
     _Atomic uint64_t kept; /* keeps by fl_job_keep; relaxed: a statistic */
     _Atomic uint64_t done; /* number of complete jobs so far; relaxed: a statistic */
+    /* Number of callbacks in progress. Relaxed: a thread that is inside one has counted it. */
+    _Atomic uint32_t calling;
     /* Trace of jobs (graph/job/job_trace.h); null: no trace records. Release: the object is made
      * before its publication. */
     _Atomic(struct fl_job_trace *) logbook;
@@ -68,8 +70,11 @@ struct filch_job {
     /* Prepares the graph for a run in line, when the job begins; else null. Called without locks.
      */
     void (*prepare)(filch_graph *graph);
-    bool is_vacant;         /* the job has nothing to run: it ends when it begins */
-    bool is_withdrawn;      /* cancelled in line: the job is vacant, and has no graph */
+    bool is_vacant;    /* the job has nothing to run: it ends when it begins */
+    bool is_withdrawn; /* cancelled in line: the job is vacant, and has no graph */
+    /* Withdrawn jobs, linked by next, that begin after the job's callback, which cancelled them.
+     * For the callback's thread. */
+    filch_job *after;
     const filch_graph *ran; /* graph of the job, also once complete: a name, never dereferenced */
     uint32_t ran_number;    /* number of this graph */
     filch_on_failure on_failure;
@@ -252,6 +257,8 @@ void fl_jobs_cancel(fl_core *core);
 filch_graph *fl_jobs_cancel_all(fl_core *core);
 /* Tells whether the calling thread is in a callback of a job. */
 bool fl_jobs_in_callback(fl_core *core);
+/* Returns a job whose callback has called us, or null. The caller holds core->lock. */
+filch_job *fl_job_in_callback(fl_core *core);
 /* Returns the number of tasks of existing graphs that may still run. Call without locks. */
 uint64_t fl_jobs_tasks(fl_core *core);
 /* Checks a filch_submit_desc (may be null). An error is recorded under the submission's label, or

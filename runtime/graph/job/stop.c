@@ -76,6 +76,23 @@ filch_graph *fl_jobs_cancel_all(fl_core *core)
     return open;
 }
 
+/* Where a callback has withdrawn the job, lets the job begin, and end, after the callback.
+ * Otherwise callbacks that each cancel the next run of a long line would be nested without a bound.
+ * The caller holds core->lock. */
+static void put_off(filch_job *run, filch_job **ready)
+{
+    filch_job *inside = *ready == run ? fl_job_in_callback(run->object.core) : NULL;
+    if (inside != NULL) {
+        filch_job **last = &inside->after;
+        *ready = run->next;
+        run->next = NULL;
+        while (*last != NULL) {
+            last = &(*last)->next;
+        }
+        *last = run;
+    }
+}
+
 void fl_job_stop(filch_job *job, uint32_t why)
 {
     fl_core *core = job->object.core;
@@ -94,6 +111,7 @@ void fl_job_stop(filch_job *job, uint32_t why)
     fl_job_note_stop(run, why);
     if (run->before != NULL) {
         fl_line_withdraw(run, &ready);
+        put_off(run, &ready);
     } else {
         forgo(core, run, &ready);
     }

@@ -100,9 +100,12 @@ filch_status filch_graph_seal(filch_graph *graph)
 /* Looks at the ranks of a graph that had a job when it was submitted. No run is in progress. */
 static void rank_late(filch_graph *graph)
 {
-    fl_latch_lock(&graph->lock);
-    fl_graph_rank_anew(graph);
-    fl_latch_unlock(&graph->lock);
+    /* A submission may hold the lock for long. */
+    if (fl_graph_ranks_are_old(graph)) {
+        fl_latch_lock(&graph->lock);
+        fl_graph_rank_anew(graph);
+        fl_latch_unlock(&graph->lock);
+    }
 }
 
 filch_status fl_graph_make_job(filch_graph *graph, const filch_submit_desc *submit,

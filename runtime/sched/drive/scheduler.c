@@ -252,7 +252,8 @@ static filch_status job_wait(fl_scheduler *self, filch_job *job, double seconds)
     }
     if (fl_job_waits_for(job, is_callers, w)) {
         return fl_core_fail(sched->core, FILCH_WRONG_STATE, "filch_job_wait", job->label,
-                            "the job waits for the calling task's own, through a handle");
+                            "the job waits for the calling task's own, through a handle or in line "
+                            "behind a run of its graph");
     }
     return fl_drive_nested(w, goal, deadline_after(sched, seconds), "filch_job_wait");
 }
