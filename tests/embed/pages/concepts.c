@@ -459,6 +459,21 @@ static int halve(const filch_call *call)
     return 0;
 }
 
+static void runs_in_line(void)
+{
+    enum { steps = 10 };
+    double value = 1024;
+    filch_runtime *rt = start("host:2@any");
+    filch_data *x = vector(rt, &value, 1, 1);
+    filch_graph *graph = new_graph(rt);
+    filch_job *last = NULL;
+    add(graph, host_codelet(rt, "halve", halve, 0), (filch_access[]){FILCH_RW(x, 0, 0)}, 1);
+#include "runs-in-line-1.1.inc"
+    EXPECT(filch_job_status(last) == FILCH_OK && value == 1);
+    EXPECT(filch_job_release(last) == FILCH_OK);
+    stop(rt);
+}
+
 #include "until-converged-1.functions.inc"
 
 static void until_converged(void)
@@ -607,6 +622,7 @@ int main(void)
     back_pressure();
     tasks_that_end_later(0);
     tasks_that_end_later(5);
+    runs_in_line();
     until_converged();
     failure();
     finishing_early();
