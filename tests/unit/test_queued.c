@@ -400,6 +400,13 @@ static void cancel_next(filch_job *job, filch_status status, void *user)
         (void)filch_job_cancel(line[at + 1]);
 }
 
+static void cancel_second(filch_job *job, filch_status status, void *user)
+{
+    (void)job, (void)status, (void)user;
+    if (fixture_await(&calls, 1))
+        (void)filch_job_cancel(line[1]);
+}
+
 static void *cancel_first(void *unused)
 {
     (void)unused;
@@ -435,6 +442,37 @@ static void each_callback_may_cancel_the_next_run(void **state)
         line[i] = NULL;
     }
     assert_int_equal(ran, 1);
+}
+
+static int stop_at_once(uint64_t run, const void *of, void *user)
+{
+    (void)run, (void)of, (void)user;
+    return FILCH_REPEAT_STOP;
+}
+
+/* The end of a repetition is concluded elsewhere. A run of the graph at the gate stands between the
+ * repetition and the two runs. */
+static void a_repetitions_callback_may_cancel_the_next_run(void **state)
+{
+    filch_repeat_desc until = FILCH_REPEAT_DESC_INIT;
+    filch_submit_desc with = FILCH_SUBMIT_DESC_INIT;
+    filch_job *repetition = NULL;
+    (void)state;
+    filch_graph *second = graph_of((args){.factor = 1}, FILCH_READWRITE);
+    until.predicate = stop_at_once;
+    with.on_complete = cancel_second;
+    assert_ok(filch_graph_repeat(second, &until, &with, &repetition));
+    filch_job *between = submit(graph);
+    line[0] = submit(second);
+    line[1] = submit(second);
+    calls = 1;
+    finish(line[1], FILCH_CANCELLED);
+    finish(repetition, FILCH_OK);
+    gate_open = 1;
+    finish(between, FILCH_OK);
+    finish(line[0], FILCH_OK);
+    line[0] = line[1] = NULL;
+    assert_ok(filch_graph_destroy(second));
 }
 
 static void an_empty_graph_may_be_queued_too(void **state)
@@ -649,6 +687,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(runs_without_handles_do_not_overlap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(readers_stand_in_line_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(each_callback_may_cancel_the_next_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_repetitions_callback_may_cancel_the_next_run, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(an_empty_graph_may_be_queued_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_memory_is_needed_once_the_line_was_as_long, set_up,
                                         tear_down),

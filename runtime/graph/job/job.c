@@ -297,6 +297,30 @@ void fl_jobs_begin(filch_job *ready)
     }
 }
 
+void fl_jobs_begin_busy(filch_job **ready)
+{
+    filch_job *busy = NULL, **at = ready;
+    while (*at != NULL) {
+        filch_job *job = *at;
+        if (job->is_vacant) {
+            at = &job->next;
+        } else {
+            *at = job->next;
+            job->next = busy;
+            busy = job;
+        }
+    }
+    fl_jobs_begin(busy);
+}
+
+void fl_jobs_append(filch_job **list, filch_job *jobs)
+{
+    while (*list != NULL) {
+        list = &(*list)->next;
+    }
+    *list = jobs;
+}
+
 void fl_job_begin(filch_job *job)
 {
     job->next = NULL;
@@ -518,32 +542,6 @@ void fl_job_close(filch_job *job)
     fl_job_drop(job);
 }
 
-static void append(filch_job **list, filch_job *jobs)
-{
-    while (*list != NULL) {
-        list = &(*list)->next;
-    }
-    *list = jobs;
-}
-
-/* Takes the jobs that have something to run out of the list. The end of a vacant one would call its
- * callback before that of a run before. */
-static filch_job *take_busy(filch_job **list)
-{
-    filch_job *busy = NULL;
-    while (*list != NULL) {
-        filch_job *job = *list;
-        if (job->is_vacant) {
-            list = &job->next;
-        } else {
-            *list = job->next;
-            job->next = busy;
-            busy = job;
-        }
-    }
-    return busy;
-}
-
 /* Completes a job. Collects in *ready the jobs that may start; null: starts them. */
 static void complete(filch_job *job, filch_job **ready)
 {
@@ -572,10 +570,10 @@ static void complete(filch_job *job, filch_job **ready)
     filch_job *waiting = NULL, **later = ready != NULL ? ready : &waiting;
     fl_job_leave(job, result, later);
     if (fl_job_has_end(job)) {
-        fl_jobs_begin(take_busy(&waiting)); /* first: devices do not wait for a callback */
+        fl_jobs_begin_busy(&waiting); /* first: devices do not wait for a callback */
     }
     fl_job_conclude(job, result);
-    append(later, job->after);
+    fl_jobs_append(later, job->after);
     fl_jobs_begin(waiting);
     fl_job_close(job);
 }

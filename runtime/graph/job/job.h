@@ -73,7 +73,7 @@ struct filch_job {
     bool is_vacant;    /* the job has nothing to run: it ends when it begins */
     bool is_withdrawn; /* cancelled in line: the job is vacant, and has no graph */
     /* Withdrawn jobs, linked by next, that begin after the job's callback, which cancelled them.
-     * For the callback's thread. */
+     * Who concludes the job starts them. For the callback's thread. */
     filch_job *after;
     const filch_graph *ran; /* graph of the job, also once complete: a name, never dereferenced */
     uint32_t ran_number;    /* number of this graph */
@@ -225,6 +225,11 @@ filch_status fl_graph_seal_to_run(filch_graph *graph, const filch_submit_desc *s
 void fl_job_begin(filch_job *job);
 /* Starts the jobs of a list, linked by next, as fl_job_begin. */
 void fl_jobs_begin(filch_job *ready);
+/* Starts those that have something to run, and takes them out of the list: before a callback, since
+ * devices do not wait for it. The end of a vacant one would call its callback first. */
+void fl_jobs_begin_busy(filch_job **ready);
+/* Appends a list to a list, both linked by next. */
+void fl_jobs_append(filch_job **list, filch_job *jobs);
 /* Handles a granted use. Collects in *user the jobs that may start, for fl_jobs_begin. The caller
  * holds core->lock. */
 void fl_job_granted(fl_queued_access *use, void *user);

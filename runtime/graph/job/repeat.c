@@ -162,11 +162,11 @@ static void end(fl_repeat *repeat)
     fl_job_unreserve(core);
     fl_job_leave(last, of_last, &ready);
     if (fl_job_has_end(job)) {
-        fl_jobs_begin(ready);
-        ready = NULL;
+        fl_jobs_begin_busy(&ready);
     }
     fl_job_conclude(last, of_last); /* first: who sees the job complete may destroy the runtime */
     fl_job_conclude(job, result);
+    fl_jobs_append(&ready, job->after);
     fl_jobs_begin(ready);
     /* The last run kept the runtime from being drained until now. */
     fl_job_close(last);

@@ -83,13 +83,9 @@ static void put_off(filch_job *run, filch_job **ready)
 {
     filch_job *inside = *ready == run ? fl_job_in_callback(run->object.core) : NULL;
     if (inside != NULL) {
-        filch_job **last = &inside->after;
         *ready = run->next;
         run->next = NULL;
-        while (*last != NULL) {
-            last = &(*last)->next;
-        }
-        *last = run;
+        fl_jobs_append(&inside->after, run);
     }
 }
 
