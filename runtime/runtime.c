@@ -581,9 +581,11 @@ filch_status filch_runtime_poll_wait(filch_runtime *rt, filch_job *job, double s
     if (status != FILCH_OK) {
         return status;
     }
-    if (job != NULL && fl_job_is_in_callback(job)) {
+    if (job != NULL && (fl_job_is_in_callback(job) || fl_job_is_put_off(job))) {
         return fl_core_fail(&rt->core, FILCH_WRONG_STATE, call, job->label,
-                            "the job's callback cannot wait for it");
+                            fl_job_is_in_callback(job)
+                                ? "the job's callback cannot wait for it"
+                                : "a callback cannot wait for a run that it has cancelled");
     }
     if (isnan(seconds) || (job != NULL && job->object.core != &rt->core)) {
         return fl_core_fail(

@@ -68,8 +68,14 @@ filch_status fl_core_init(fl_core *core, const fl_memory *inner, filch_error *er
     if (status != FILCH_OK) {
         goto lock;
     }
+    status = fl_tss_init(&core->callback);
+    if (status != FILCH_OK) {
+        goto value;
+    }
     fl_store_relaxed(&core->object.magic, (uint32_t)FL_MAGIC_RUNTIME);
     return FILCH_OK;
+value:
+    fl_tss_fini(core->worker);
 lock:
     fl_mutex_fini(&core->lock);
 errors:
@@ -94,6 +100,7 @@ void fl_core_fini(fl_core *core)
         }
     }
     fl_tss_fini(core->worker);
+    fl_tss_fini(core->callback);
     fl_mutex_fini(&core->lock);
     fl_error_log_fini(&core->errors);
     munmap((void *)(uintptr_t)core->alive, (size_t)sysconf(_SC_PAGESIZE));

@@ -61,6 +61,7 @@ struct fl_core {
     const struct fl_nvtx *nvtx; /* ranges of an attached profiler (observe/nvtx.h), or null */
     bool keeps_holders;         /* handles note the core that used a tile last; constant */
     fl_tss worker;              /* the calling thread's worker, or null */
+    fl_tss callback;            /* the job in whose callback the calling thread is, or null */
 };
 
 /* Initialises core. memory must stay usable until fl_core_fini returns. A failure leaves no

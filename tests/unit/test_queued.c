@@ -415,18 +415,20 @@ static void *cancel_first(void *unused)
 }
 
 /* On a stack that has no room for callbacks within callbacks. */
-static void each_callback_may_cancel_the_next_run(void **state)
+static void cancel_one_by_one(bool repeats)
 {
+    filch_repeat_desc until = FILCH_REPEAT_DESC_INIT;
     pthread_attr_t small;
     pthread_t thread;
-    (void)state;
     filch_job *first = submit(graph);
     ended = in_order = 0;
+    until.max_runs = 2;
     for (uint32_t i = 0; i < LONG; ++i) {
         filch_submit_desc with = FILCH_SUBMIT_DESC_INIT;
         with.on_complete = cancel_next;
         with.user = &line[i];
-        assert_ok(filch_graph_submit(graph, &with, &line[i]));
+        assert_ok(repeats ? filch_graph_repeat(graph, &until, &with, &line[i])
+                          : filch_graph_submit(graph, &with, &line[i]));
     }
     assert_int_equal(pthread_attr_init(&small), 0);
     assert_int_equal(pthread_attr_setstacksize(&small, 256 << 10), 0);
@@ -442,6 +444,44 @@ static void each_callback_may_cancel_the_next_run(void **state)
         line[i] = NULL;
     }
     assert_int_equal(ran, 1);
+}
+
+static void each_callback_may_cancel_the_next_run(void **state)
+{
+    (void)state;
+    cancel_one_by_one(false);
+}
+
+static void each_callback_may_cancel_the_next_repetition(void **state)
+{
+    (void)state;
+    cancel_one_by_one(true);
+}
+
+/* On this thread, which is no worker: a wait would have no end. */
+static void cancel_and_wait(filch_job *job, filch_status status, void *user)
+{
+    (void)job, (void)status, (void)user;
+    (void)filch_job_cancel(line[1]);
+    waited = filch_job_wait(line[1], -1);
+}
+
+static void a_callback_does_not_wait_for_what_it_cancelled(void **state)
+{
+    filch_submit_desc with = FILCH_SUBMIT_DESC_INIT;
+    (void)state;
+    filch_job *first = submit(graph);
+    with.on_complete = cancel_and_wait;
+    waited = FILCH_OK;
+    assert_ok(filch_graph_submit(graph, &with, &line[0]));
+    line[1] = submit(graph);
+    assert_ok(filch_job_cancel(line[0]));
+    assert_int_equal(waited, FILCH_WRONG_STATE);
+    finish(line[0], FILCH_CANCELLED);
+    finish(line[1], FILCH_CANCELLED);
+    line[0] = line[1] = NULL;
+    gate_open = 1;
+    finish(first, FILCH_OK);
 }
 
 static int stop_at_once(uint64_t run, const void *of, void *user)
@@ -687,6 +727,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(runs_without_handles_do_not_overlap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(readers_stand_in_line_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(each_callback_may_cancel_the_next_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(each_callback_may_cancel_the_next_repetition, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_callback_does_not_wait_for_what_it_cancelled, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_repetitions_callback_may_cancel_the_next_run, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(an_empty_graph_may_be_queued_too, set_up, tear_down),

@@ -151,7 +151,8 @@ filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit)
     job->graph = NULL;
     job->uses = NULL;
     job->before = job->behind = NULL;
-    job->after = NULL;
+    job->outer = job->after = NULL;
+    job->after_end = &job->after;
     job->is_vacant = job->is_withdrawn = false;
     job->prepare = NULL;
     /* Free the batch of the object's former life: the pool has checked for readers. */
@@ -299,15 +300,16 @@ void fl_jobs_begin(filch_job *ready)
 
 void fl_jobs_begin_busy(filch_job **ready)
 {
-    filch_job *busy = NULL, **at = ready;
+    filch_job *busy = NULL, **end = &busy, **at = ready;
     while (*at != NULL) {
         filch_job *job = *at;
         if (job->is_vacant) {
             at = &job->next;
         } else {
             *at = job->next;
-            job->next = busy;
-            busy = job;
+            job->next = NULL;
+            *end = job;
+            end = &job->next;
         }
     }
     fl_jobs_begin(busy);
@@ -516,17 +518,26 @@ void fl_job_leave(filch_job *job, filch_status result, filch_job **ready)
     fl_broadcast_free(broadcast);
 }
 
+static void call_back(filch_job *job, filch_status result)
+{
+    fl_core *core = job->object.core;
+    fl_store_relaxed(&job->completer, fl_thread_id());
+    job->outer = fl_job_in_callback(core);
+    /* Without memory for the thread's slot, runs that the callback cancels end inside it. */
+    bool is_known = fl_tss_set(core->callback, job) == FILCH_OK;
+    job->on_complete(job, result, job->user);
+    if (is_known) {
+        (void)fl_tss_set(core->callback, job->outer); /* the slot exists */
+    }
+}
+
 void fl_job_conclude(filch_job *job, filch_status result)
 {
     if (job->signal != NULL) {
         fl_job_signal(job);
     }
     if (job->on_complete != NULL) {
-        fl_jobs *jobs = job->object.core->jobs;
-        fl_add_relaxed(&jobs->calling, 1);
-        fl_store_relaxed(&job->completer, fl_thread_id());
-        job->on_complete(job, result, job->user);
-        fl_sub_relaxed(&jobs->calling, 1);
+        call_back(job, result);
     }
     /* Release: a thread that sees the result sees every effect of the job. */
     fl_store_release(&job->result, (int32_t)result);
@@ -564,7 +575,7 @@ static void complete(filch_job *job, filch_job **ready)
         end_lifetimes(job);
     }
     if (FL_UNLIKELY(job->ended != NULL)) {
-        job->ended(job, result);
+        job->ended(job, result, ready);
         return;
     }
     filch_job *waiting = NULL, **later = ready != NULL ? ready : &waiting;
@@ -768,22 +779,26 @@ bool fl_job_is_over(const filch_job *job)
     return fl_load_acquire(&job->result) != (int32_t)FILCH_NOT_READY || fl_job_is_in_callback(job);
 }
 
-filch_job *fl_job_in_callback(fl_core *core)
+bool fl_job_is_put_off(const filch_job *job)
 {
-    fl_object *object = fl_load_relaxed(&core->jobs->calling) != 0 ? core->objects : NULL;
-    for (; object != NULL; object = object->next) {
-        if (fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_JOB &&
-            fl_job_is_in_callback((const filch_job *)(const void *)object)) {
-            return (filch_job *)(void *)object;
+    bool is_put_off = false;
+    for (const filch_job *in = fl_job_in_callback(job->object.core); in != NULL; in = in->outer) {
+        for (const filch_job *later = in->after; later != NULL; later = later->next) {
+            is_put_off = is_put_off || later == job || later->whole == job;
         }
     }
-    return NULL;
+    return is_put_off;
 }
 
 bool fl_jobs_in_callback(fl_core *core)
 {
+    bool is_inside = false;
     fl_mutex_lock(&core->lock);
-    bool is_inside = fl_job_in_callback(core) != NULL;
+    for (fl_object *object = core->objects; object != NULL; object = object->next) {
+        if (fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_JOB) {
+            is_inside = is_inside || fl_job_is_in_callback((const filch_job *)(const void *)object);
+        }
+    }
     fl_mutex_unlock(&core->lock);
     return is_inside;
 }
@@ -826,6 +841,10 @@ filch_status filch_job_wait(filch_job *job, double seconds)
     if (fl_job_is_in_callback(job)) {
         return fl_core_fail(core, FILCH_WRONG_STATE, "filch_job_wait", job->label,
                             "the job's callback cannot wait for it");
+    }
+    if (fl_job_is_put_off(job)) {
+        return fl_core_fail(core, FILCH_WRONG_STATE, "filch_job_wait", job->label,
+                            "a callback cannot wait for a run that it has cancelled");
     }
     status = core->scheduler->job_wait(core->scheduler, job, seconds);
     /* Acquire, here and below: the job's effects are visible. */

@@ -26,8 +26,6 @@ typedef struct fl_jobs {
     _Atomic uint64_t running;
     _Atomic uint64_t kept; /* keeps by fl_job_keep; relaxed: a statistic */
     _Atomic uint64_t done; /* number of complete jobs so far; relaxed: a statistic */
-    /* Number of callbacks in progress. Relaxed: a thread that is inside one has counted it. */
-    _Atomic uint32_t calling;
     /* Trace of jobs (graph/job/job_trace.h); null: no trace records. Release: the object is made
      * before its publication. */
     _Atomic(struct fl_job_trace *) logbook;
@@ -60,7 +58,7 @@ struct filch_job {
      * all work has retired. Null for other jobs; constant once the run starts. */
     fl_repeat *repeat;
     filch_job *whole;
-    void (*ended)(filch_job *run, filch_status result);
+    void (*ended)(filch_job *run, filch_status result, filch_job **ready);
     /* A broadcast is in progress. Host-event polling checks for its end, as for events. */
     bool is_spreading;
     bool is_open;
@@ -72,9 +70,10 @@ struct filch_job {
     void (*prepare)(filch_graph *graph);
     bool is_vacant;    /* the job has nothing to run: it ends when it begins */
     bool is_withdrawn; /* cancelled in line: the job is vacant, and has no graph */
-    /* Withdrawn jobs, linked by next, that begin after the job's callback, which cancelled them.
-     * Who concludes the job starts them. For the callback's thread. */
-    filch_job *after;
+    /* While the callback runs: the job whose callback is around it on the thread, or null; and
+     * withdrawn jobs, linked by next, that begin after the callback, which cancelled them. Who
+     * concludes the job starts them. For the callback's thread. */
+    filch_job *outer, *after, **after_end;
     const filch_graph *ran; /* graph of the job, also once complete: a name, never dereferenced */
     uint32_t ran_number;    /* number of this graph */
     filch_on_failure on_failure;
@@ -214,6 +213,9 @@ filch_status fl_graph_make_job(filch_graph *graph, const filch_submit_desc *subm
 /* Seals a closed graph, if the caller has not. `call` is for errors. The caller holds graph->lock.
  */
 filch_status fl_graph_seal_for(filch_graph *graph, const char *call);
+/* Computes the ranks of a closed graph anew between two runs, as fl_graph_rank_anew. The caller
+ * starts the next run. */
+void fl_graph_rank_between(filch_graph *graph);
 /* Seals a closed graph for a submission, if the caller has not and no handle stands against the
  * submission: a refused graph still takes tasks. The caller holds graph->lock. */
 filch_status fl_graph_seal_to_run(filch_graph *graph, const filch_submit_desc *submit,
@@ -262,8 +264,14 @@ void fl_jobs_cancel(fl_core *core);
 filch_graph *fl_jobs_cancel_all(fl_core *core);
 /* Tells whether the calling thread is in a callback of a job. */
 bool fl_jobs_in_callback(fl_core *core);
-/* Returns a job whose callback has called us, or null. The caller holds core->lock. */
-filch_job *fl_job_in_callback(fl_core *core);
+/* Returns the job in whose callback the calling thread is, the innermost one, or null. */
+static inline filch_job *fl_job_in_callback(const fl_core *core)
+{
+    return fl_tss_get(core->callback);
+}
+/* Tells whether the job, or the run of a repetition, begins after a callback that the calling
+ * thread is in: no wait for it would end. */
+bool fl_job_is_put_off(const filch_job *job);
 /* Returns the number of tasks of existing graphs that may still run. Call without locks. */
 uint64_t fl_jobs_tasks(fl_core *core);
 /* Checks a filch_submit_desc (may be null). An error is recorded under the submission's label, or

@@ -47,7 +47,7 @@ typedef enum fl_turn { FL_TURN_ASK, FL_TURN_START, FL_TURN_END, FL_TURN_NONE } f
 /* Takes over a run whose work has all retired: parks the run, asks the predicate, and starts the
  * next run or ends the repetition. On return the run's object may serve another job. Calls the
  * caller's functions; called without locks. */
-static void end_run(filch_job *run, filch_status result);
+static void end_run(filch_job *run, filch_status result, filch_job **ready);
 
 static void tie(fl_repeat *repeat, filch_job *run)
 {
@@ -97,9 +97,7 @@ static void start_next(fl_repeat *repeat)
     filch_graph *graph = repeat->graph;
     fl_core *core = repeat->job->object.core;
     filch_job *last = repeat->job->present; /* parked: no other thread changes the newest run */
-    fl_latch_lock(&graph->lock);
-    fl_graph_rank_anew(graph);
-    fl_latch_unlock(&graph->lock);
+    fl_graph_rank_between(graph);
     filch_job *next = fl_job_new(core, &repeat->submit);
     if (next != NULL) {
         fill_run(repeat, next);
@@ -138,10 +136,12 @@ static void fail(filch_job *job, const filch_error *error)
     fl_mutex_unlock(&job->lock);
 }
 
-/* Ends the repetition, whose last run is parked. */
-static void end(fl_repeat *repeat)
+/* Ends the repetition, whose last run is parked. Collects in *ready the jobs that may start; null:
+ * starts them. */
+static void end(fl_repeat *repeat, filch_job **ready)
 {
-    filch_job *job = repeat->job, *last = repeat->job->present, *ready = NULL;
+    filch_job *job = repeat->job, *last = repeat->job->present;
+    filch_job *waiting = NULL, **later = ready != NULL ? ready : &waiting;
     fl_core *core = job->object.core;
     filch_status result = repeat->stop, of_last = repeat->result;
     if (result == FILCH_OUT_OF_MEMORY) {
@@ -160,14 +160,14 @@ static void end(fl_repeat *repeat)
     fl_free(&core->memory, repeat, sizeof *repeat);
     fl_job_unreserve(core);
     fl_job_unreserve(core);
-    fl_job_leave(last, of_last, &ready);
+    fl_job_leave(last, of_last, later);
     if (fl_job_has_end(job)) {
-        fl_jobs_begin_busy(&ready);
+        fl_jobs_begin_busy(&waiting);
     }
     fl_job_conclude(last, of_last); /* first: who sees the job complete may destroy the runtime */
     fl_job_conclude(job, result);
-    fl_jobs_append(&ready, job->after);
-    fl_jobs_begin(ready);
+    fl_jobs_append(later, job->after);
+    fl_jobs_begin(waiting);
     /* The last run kept the runtime from being drained until now. */
     fl_job_close(last);
     core->scheduler->job_done(core->scheduler, job);
@@ -226,8 +226,9 @@ static void ask(fl_repeat *repeat, uint64_t run)
     fl_mutex_unlock(&core->lock);
 }
 
-/* Takes turns until a run is in progress with nothing to ask, or the repetition is over. */
-static void take_turns(fl_repeat *repeat)
+/* Takes turns until a run is in progress with nothing to ask, or the repetition is over. ready: as
+ * in end. */
+static void take_turns(fl_repeat *repeat, filch_job **ready)
 {
     fl_core *core = repeat->job->object.core;
     for (;;) {
@@ -241,7 +242,7 @@ static void take_turns(fl_repeat *repeat)
             return;
         }
         if (turn == FL_TURN_END) {
-            end(repeat);
+            end(repeat, ready);
             return;
         }
         if (turn == FL_TURN_ASK) {
@@ -252,7 +253,7 @@ static void take_turns(fl_repeat *repeat)
     }
 }
 
-static void end_run(filch_job *run, filch_status result)
+static void end_run(filch_job *run, filch_status result, filch_job **ready)
 {
     fl_repeat *repeat = run->repeat;
     filch_job *job = repeat->job;
@@ -286,7 +287,7 @@ static void end_run(filch_job *run, filch_status result)
     repeat->has_turns = true;
     fl_mutex_unlock(&core->lock);
     if (takes) {
-        take_turns(repeat);
+        take_turns(repeat, ready);
     }
 }
 

@@ -85,7 +85,8 @@ static void put_off(filch_job *run, filch_job **ready)
     if (inside != NULL) {
         *ready = run->next;
         run->next = NULL;
-        fl_jobs_append(&inside->after, run);
+        *inside->after_end = run;
+        inside->after_end = &run->next;
     }
 }
 

@@ -98,7 +98,7 @@ filch_status filch_graph_seal(filch_graph *graph)
 }
 
 /* Looks at the ranks of a graph that had a job when it was submitted. No run is in progress. */
-static void rank_late(filch_graph *graph)
+void fl_graph_rank_between(filch_graph *graph)
 {
     /* A submission may hold the lock for long. */
     if (fl_graph_ranks_are_old(graph)) {
@@ -129,7 +129,7 @@ filch_status fl_graph_make_job(filch_graph *graph, const filch_submit_desc *subm
     job->ran = graph;
     job->ran_number = graph->number;
     job->is_open = graph->kind == FILCH_GRAPH_OPEN;
-    job->prepare = is_idle ? NULL : rank_late;
+    job->prepare = is_idle ? NULL : fl_graph_rank_between;
     filch_status status = FILCH_OK;
     if (!job->is_open && (job->uses = fl_run_uses_take(graph)) == NULL) {
         status = fl_core_fail(core, FILCH_OUT_OF_MEMORY, call, graph->label, "no memory for a job");
