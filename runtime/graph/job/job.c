@@ -317,6 +317,9 @@ void fl_jobs_begin_busy(filch_job **ready)
 
 void fl_jobs_append(filch_job **list, filch_job *jobs)
 {
+    if (jobs == NULL) {
+        return; /* without a walk along a long line */
+    }
     while (*list != NULL) {
         list = &(*list)->next;
     }
