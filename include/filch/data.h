@@ -336,8 +336,8 @@ typedef struct filch_tiles {
  * @param tiles   the block of tiles; null: the whole handle.
  * @param mode    intended use by the host. FILCH_WRITE alone overwrites the whole of every tile,
  *                and copies nothing.
- * @param seconds time limit for the jobs, on a virtual clock in virtual seconds; 0: do not wait;
- *                negative: no limit.
+ * @param seconds time limit for the jobs, on a virtual clock in virtual seconds; 0: do not wait,
+ *                but in poll mode do a round over the workers; negative: no limit.
  * @param hold    receives the hold, to be released.
  * @return FILCH_OK; FILCH_TIMEOUT (jobs still use the tiles; nothing is acquired); FILCH_BUSY
  *         (filch_data_acquire() has the handle); FILCH_INVALID_ARGUMENT (another mode, no such

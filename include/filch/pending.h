@@ -80,8 +80,9 @@ FILCH_API filch_status filch_pending_end(filch_pending pending, int code, const 
  *
  * @param pending handle of the task.
  * @return FILCH_NOT_READY (the task has not ended, and its job goes on); FILCH_CANCELLED (the task
- *         has not ended, and its job was cancelled or finished early); FILCH_INVALID_HANDLE (no
- * task, or the task has ended already); FILCH_FORKED.
+ *         has not ended, and its job was cancelled, also by a failure under FILCH_FAILURE_CANCEL,
+ *         or finished early); FILCH_INVALID_HANDLE (no task, or the task has ended already);
+ *         FILCH_FORKED.
  *
  * Thread safety: any thread. Wait-free. Since 0.1.
  */
