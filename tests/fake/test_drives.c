@@ -228,7 +228,10 @@ static void replays_are_cancelled_and_see_what_the_host_wrote(void **state)
         fakecuda_hold(); /* so that it cannot be over yet */
         filch_job *job = submit(loop);
         assert_int_equal(filch_graph_destroy(loop), FILCH_BUSY);
-        assert_int_equal(filch_graph_submit(loop, NULL, NULL), FILCH_BUSY);
+        filch_job *behind = submit(loop);
+        assert_ok(filch_job_cancel(behind));
+        assert_int_equal(filch_job_wait(behind, SOON), FILCH_CANCELLED);
+        assert_ok(filch_job_release(behind));
         fakecuda_release();
         if (run % 3 == 2) {
             nap((long)(run * 7 % 400));
