@@ -84,7 +84,7 @@ template <class Solve> int measure(int argc, char **argv, problem &s, const Solv
     double worst = 0, largest = 0;
     for (int k = 0; k < repeats; ++k) {
         s.begin();
-        times[0].push_back(seconds([&] { solve(most); }));
+        times[0].push_back(seconds([&] { solve(static_cast<std::uint64_t>(most)); }));
         plain.begin();
         times[1].push_back(seconds([&] { plain_cg(plain, most); }));
         for (std::size_t i = 0; i < s.rows; ++i) {

@@ -164,8 +164,10 @@ void test_kept(filch::runtime &runtime)
     }
     const filch::job first = g.submit();
     end.await(1);
-    thrown_by(FILCH_BUSY, [&] { (void)g.submit(); });
-    thrown_by(FILCH_BUSY, [&] { g.run(); });
+    filch_submit_desc wrong = FILCH_SUBMIT_DESC_INIT;
+    wrong.size = 1;
+    thrown_by(FILCH_INVALID_ARGUMENT, [&] { (void)g.submit(wrong); });
+    thrown_by(FILCH_INVALID_ARGUMENT, [&] { g.run(wrong); });
     end.open();
     const filch::error kept = thrown_by(FILCH_TASK_FAILED, [&] { first.wait(); });
     CHECK(calls == 1500 && kept.code() == 5 && contains(kept.what(), "the first"));

@@ -515,6 +515,30 @@ static void a_repetitions_callback_may_cancel_the_next_run(void **state)
     assert_ok(filch_graph_destroy(second));
 }
 
+/* Each run has a place at every handle. */
+static void a_graph_may_use_thousands_of_handles(void **state)
+{
+    enum { MANY = 3000 };
+    static uint64_t values[MANY];
+    static filch_data *handles[MANY];
+    (void)state;
+    filch_graph *wide = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    for (int i = 0; i < MANY; ++i) {
+        values[i] = 1;
+        handles[i] = fixture_vector(runtime, &values[i], sizeof values[i], 1, 1);
+        fixture_add(wide, apply, &(args){.factor = 2},
+                    &fixture_access(handles[i], 0, FILCH_READWRITE), 1);
+    }
+    filch_job *first = submit(wide), *second = submit(wide);
+    finish(second, FILCH_OK);
+    finish(first, FILCH_OK);
+    assert_ok(filch_graph_destroy(wide));
+    for (int i = 0; i < MANY; ++i) {
+        assert_int_equal(values[i], 4);
+        assert_ok(filch_data_destroy(handles[i]));
+    }
+}
+
 static void an_empty_graph_may_be_queued_too(void **state)
 {
     (void)state;
@@ -733,6 +757,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_repetitions_callback_may_cancel_the_next_run, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_graph_may_use_thousands_of_handles, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_empty_graph_may_be_queued_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_memory_is_needed_once_the_line_was_as_long, set_up,
                                         tear_down),

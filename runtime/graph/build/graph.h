@@ -114,6 +114,8 @@ typedef struct fl_slot {
  * has its places from its submission to its end, however many runs there are at a time. */
 typedef struct fl_run_uses {
     struct fl_run_uses *next; /* spare uses of the graph */
+    struct fl_run_uses *made_before;
+    size_t bytes;
     fl_queued_access at[];
 } fl_run_uses;
 
@@ -226,6 +228,7 @@ struct filch_graph {
      * behind it (graph/job/line.h), up to last_job; null for an open graph. */
     filch_job *job, *last_job;
     struct fl_run_uses *spare_uses; /* uses for further jobs; guarded by core->lock */
+    struct fl_run_uses *made_uses;  /* all uses, to be freed; guarded by lock */
     uint32_t number;                /* number among the runtime's graphs, from 1: for traces */
     uint64_t noted; /* number of the structure in the trace of jobs, from 1; 0: none */
     char label[64];

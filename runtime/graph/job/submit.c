@@ -289,6 +289,7 @@ void fl_graph_free(filch_graph *graph)
     fl_graph_drop_predecessors(graph);
     fl_free(memory, graph->failed.keys, graph->failed.capacity * sizeof(uint64_t));
     fl_reductions_fini(graph);
+    fl_run_uses_free(graph);
     fl_arena_fini(&graph->arena);
     fl_store_give(core->store, graph->slabs);
     fl_mutex_fini(&graph->turn_lock);
