@@ -43,8 +43,8 @@ typedef struct plan {
     bool is_cancelled;
     filch_on_failure on_failure;
     _Atomic uint32_t completions;
-    _Atomic uint32_t ran[MOST_ITEMS]; /* relaxed: they order nothing */
-    bool bad[MOST_ITEMS];
+    _Atomic uint32_t ran[MOST_ITEMS + 1]; /* relaxed: they order nothing */
+    bool bad[MOST_ITEMS + 1];
 } plan;
 
 typedef struct trial {
