@@ -214,7 +214,8 @@ class failures
         return false;
     }
 
-    /* Before a submission: texts of earlier runs may be dropped from now on. */
+    /* Before a submission: where there are too many, texts of earlier runs, also of one that this
+     * run stands in line behind, may be dropped from now on. */
     void begin_run() noexcept
     {
         const std::lock_guard<std::mutex> lock(mutex_);
