@@ -114,12 +114,13 @@ def main():
         library = ctypes.CDLL(path)
         kernels = {name: runtime.kernel(name, library[name])
                    for name in ("multiply", "update", "direct")}
-        height = -(-rows // min(3 * len(runtime.devices), g))  # a plane or more
+        # A plane or more: 16 blocks a core, of 4000 rows or more.
+        height = (rows - 1) // min(16 * len(runtime.devices), g, rows // 4000 + 1) + 1
         matrix = runtime.csr(a, height)
         vectors = [runtime.data(each, height) for each in (x, r, p, q)]
         sums = [np.empty(len(vectors[0])) for _ in range(3)]
         pq, *rr = (runtime.data(each, 1) for each in sums)
-        graph = runtime.graph()  # ten iterations, run again and again
+        graph = runtime.graph()  # ten iterations, repeated until r . r is small
         for k in range(10):
             add_iteration(graph, kernels, matrix, *vectors, pq, rr[k % 2], rr[1 - k % 2])
         times, results = ([], []), [None, None]
@@ -129,9 +130,7 @@ def main():
             begin = time.perf_counter()
             if k % 2 == 0:
                 sums[1][:] = rows / len(sums[1])
-                for _ in range(0, most, 10):
-                    if sums[1].sum() > 1e-20 * rows:
-                        graph.run()
+                graph.repeat(lambda run: 10 * run >= most or sums[1].sum() <= 1e-20 * rows).wait()
             else:
                 plain(a, x, r, p, -(-most // 10) * 10)
             times[k % 2].append(time.perf_counter() - begin)
