@@ -18,7 +18,8 @@ extern "C" {
  * records, filch times every work item of a GPU (two events of the driver), and on the host every
  * chunk, every task with a label, and every task predicted to take more than 12 us (two clock reads
  * each). Shorter tasks of one codelet that a core runs one after another share an event, which also
- * takes 48 bytes for every eleven tasks from the second on. filch also times every copy between
+ * takes 48 bytes for every eleven tasks from the second on, unless their numbers in the graph grow
+ * or fall by equal steps. filch also times every copy between
  * memories that filch starts; a copy of pageable memory in pieces shows every piece. Times of a GPU
  * are by the GPU's clock, converted to the host's clock to within some microseconds.
  *

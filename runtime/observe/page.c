@@ -46,7 +46,8 @@ static void put_tile(fl_page_writer *writer, const fl_trace_walk *walk, const fl
     const char *label = fl_trace_label_of(walk->ring, event);
     uint32_t count = fl_trace_task_count(event);
     fprintf(file, ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu32,
-            name_of(writer, event->name), event->other, event->first, event->last, count);
+            name_of(writer, event->name), event->other, fl_trace_first_of(event), event->last,
+            count);
     if (label != NULL) {
         fprintf(file, ",%" PRIu32, name_of(writer, label));
     }

@@ -44,10 +44,16 @@ typedef struct fl_trace_tasks {
 typedef struct fl_trace_event {
     uint64_t start, end; /* ns */
     const char *name; /* name of a codelet, "graph" or "broadcast": lives as long as the runtime */
-    uint64_t first, last; /* tasks: order of the first in first, their graph in last; chunk: first
-                             item and end; theft: count of taken entries in first; copy: bytes in
-                             first; job: number in first, graph's number or count of items in last
-                           */
+    union {
+        uint64_t first; /* a task: its order; chunk: first item; theft: count of taken entries;
+                           copy: bytes; job: number */
+        struct {
+            uint32_t order; /* several tasks: of the first */
+            int32_t step;   /* from one's order to the next one's; 0: slots behind name them */
+        } row;
+    };
+    uint64_t last;  /* tasks: their graph's number; chunk: end; job: graph's number or count of
+                       items */
     uint32_t other; /* work item: number of its job; theft: the victim; copy: the device at the far
                        end, or FL_TRACE_HOST; job: count of tasks or items skipped */
     uint8_t kind;
@@ -100,6 +106,12 @@ static inline uint32_t fl_trace_task_count(const fl_trace_event *event)
     return event->tasks == FL_TRACE_SEVERAL ? event->count : event->tasks;
 }
 
+/* Returns the order of a work item's first task, or the first item of a chunk. */
+static inline uint64_t fl_trace_first_of(const fl_trace_event *event)
+{
+    return event->tasks == FL_TRACE_SEVERAL ? event->row.order : event->first;
+}
+
 /* Returns the label of an event of the ring, or null. */
 static inline const char *fl_trace_label_of(const fl_trace_ring *ring, const fl_trace_event *event)
 {
@@ -123,9 +135,9 @@ static inline void fl_trace_add(fl_trace_ring *ring, fl_trace_event event)
     ++ring->added;
 }
 
-/* Adds a work item of one or more tasks; sets first, tasks and count. The event's slot is followed
- * by slots that name the tasks from the second on: an event that is not overwritten has its tasks.
- */
+/* Adds a work item of one or more tasks; sets first or row, tasks and count. Where orders do not
+ * grow or fall by equal steps, the event's slot is followed by slots that name the tasks from the
+ * second on: an event that is not overwritten has its tasks. */
 void fl_trace_add_tasks(fl_trace_ring *ring, fl_trace_event event, const fl_trace_tasks *tasks);
 
 /* Copy lanes of a device. */

@@ -719,11 +719,44 @@ static void tasks_within_tasks_count_once(void **state)
     assert_ok(filch_runtime_destroy(runtime));
 }
 
-/* Numbers of tasks about the size of a slot, and an event whose first slot is overwritten. */
+/* An event of tasks: those from `first` on by equal steps, or with the last two exchanged. */
+typedef struct made_event {
+    uint32_t count;
+    int32_t step; /* 0: exchanged */
+} made_event;
+
+static uint32_t slots_of(made_event made)
+{
+    return made.step != 0 ? 1 : 1 + (made.count + 9) / 11;
+}
+
+static void add_made(fl_trace_ring *ring, made_event made, uint64_t number, uint32_t first)
+{
+    fl_trace_tasks tasks = {.count = made.count};
+    for (uint32_t k = 0; k < made.count; ++k) {
+        tasks.orders[k] = made.step < 0 ? first + made.count - 1 - k : first + k;
+    }
+    if (made.step == 0) {
+        uint32_t last = tasks.orders[made.count - 1];
+        tasks.orders[made.count - 1] = tasks.orders[made.count - 2];
+        tasks.orders[made.count - 2] = last;
+    }
+    fl_trace_add_tasks(ring,
+                       (fl_trace_event){.start = 1000 * number,
+                                        .end = 1000 * number + 900,
+                                        .name = "short",
+                                        .last = 5,
+                                        .kind = FL_TRACE_TILE},
+                       &tasks);
+}
+
+/* Numbers of tasks about the size of a slot, tasks in a row, which need one slot, and an event
+ * whose first slot is overwritten. */
 static void a_ring_keeps_tasks_with_their_event(void **state)
 {
-    static const uint32_t counts[] = {1, 2, 12, 13, 23, 24, FL_TRACE_TASKS};
-    enum { EVENTS = sizeof counts / sizeof *counts, SLOTS = 1 + 2 + 2 + 3 + 3 + 4 + 48 };
+    static const made_event made[] = {{1, 1},  {2, 1},  {3, 0},  {12, 0},  {12, -1},
+                                      {13, 0}, {23, 0}, {24, 0}, {100, 1}, {FL_TRACE_TASKS, 0}};
+    enum { EVENTS = sizeof made / sizeof *made, SLOTS = 1 + 1 + 2 + 2 + 1 + 3 + 3 + 4 + 1 + 48 };
     static bool seen[1000];
     (void)state;
     filch_runtime *runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
@@ -732,27 +765,19 @@ static void a_ring_keeps_tasks_with_their_event(void **state)
         uint64_t before = 0, first = 0;
         uint32_t order = 0;
         for (uint64_t i = 0; i < lost; ++i) {
-            before += 1 + (counts[i] + 9) / 11;
-            first += counts[i];
+            before += slots_of(made[i]);
+            first += made[i].count;
         }
         /* Room for all slots but the first of the last event lost. */
-        uint64_t room = SLOTS - before + (lost != 0 ? (counts[lost - 1] + 9) / 11 : 0);
+        uint64_t room = SLOTS - before + (lost != 0 ? slots_of(made[lost - 1]) - 1 : 0);
         fl_trace_ring *ring = fl_trace_ring_new(memory, room);
         const fl_trace_lane lane = {.device = "a", .ring = ring};
         assert_non_null(ring);
         for (uint64_t i = 0; i < EVENTS; ++i) {
-            fl_trace_tasks tasks = {.count = counts[i]};
-            for (uint32_t k = 0; k < counts[i]; ++k) {
-                tasks.orders[k] = order++;
-            }
-            fl_trace_add_tasks(ring,
-                               (fl_trace_event){.start = 1000 * i,
-                                                .end = 1000 * i + 900,
-                                                .name = "short",
-                                                .last = 5,
-                                                .kind = FL_TRACE_TILE},
-                               &tasks);
+            add_made(ring, made[i], i, order);
+            order += made[i].count;
         }
+        assert_int_equal(ring->next, SLOTS);
         assert_ok(fl_trace_write(path, &lane, 1, NULL, &runtime->core, NULL));
         memset(seen, 0, sizeof seen);
         assert_int_equal(mark_tasks(5, seen, order), EVENTS - lost);
@@ -766,6 +791,33 @@ static void a_ring_keeps_tasks_with_their_event(void **state)
         json_decref(root);
         fl_trace_ring_free(memory, ring);
     }
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
+/* Tasks are written in the order in which they ran, also those that only a step names. */
+static void a_ring_keeps_the_order_of_tasks(void **state)
+{
+    static const uint32_t orders[][4] = {{7, 6, 5, 4}, {4, 5, 6, 7}, {2, 5, 8, 11}, {1, 2, 4, 5}};
+    (void)state;
+    filch_runtime *runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    fl_trace_ring *ring = fl_trace_ring_new(&runtime->core.memory, 10);
+    assert_non_null(ring);
+    for (size_t i = 0; i < 4; ++i) {
+        fl_trace_tasks tasks = {.count = 4};
+        memcpy(tasks.orders, orders[i], sizeof orders[i]);
+        fl_trace_add_tasks(ring, (fl_trace_event){.name = "a", .kind = FL_TRACE_TILE}, &tasks);
+    }
+    assert_int_equal(ring->next, 4 + 1);
+    fl_trace_walk walk = fl_trace_walk_begin(ring);
+    for (size_t i = 0; i < 4; ++i) {
+        const fl_trace_event *event = fl_trace_walk_next(&walk);
+        assert_non_null(event);
+        assert_int_equal(fl_trace_first_of(event), orders[i][0]);
+        for (uint32_t k = 0; k < 4; ++k) {
+            assert_int_equal(fl_trace_walk_task(&walk, k), orders[i][k]);
+        }
+    }
+    fl_trace_ring_free(&runtime->core.memory, ring);
     assert_ok(filch_runtime_destroy(runtime));
 }
 
@@ -880,6 +932,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_event_has_tasks_of_one_codelet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(tasks_within_tasks_count_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_ring_keeps_tasks_with_their_event, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_ring_keeps_the_order_of_tasks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_memory_leaves_it_off, set_up, tear_down),
         cmocka_unit_test_setup_teardown(copies_stand_in_rows_of_their_own, set_up, tear_down),
     };
