@@ -112,12 +112,13 @@ static inline __attribute__((always_inline)) bool sample(fl_worker *w, fl_item *
     return true;
 }
 
-/* Adds the item to the open stretch, if it is sure to belong there. */
+/* Adds the item to the open stretch, if it is sure to belong there. The two flags were just
+ * written, each by a store of its own: one load of both would wait for the stores. */
 static inline bool goes_on(fl_trace_stretch *stretch, const fl_item *item,
                            const filch_codelet *codelet)
 {
-    if (stretch->uniform != codelet || item->timed || item->skip ||
-        stretch->tasks.count == FL_TRACE_TASKS || !fl_speed_pass(stretch->speed)) {
+    if (stretch->uniform != codelet || item->timed || stretch->tasks.count == FL_TRACE_TASKS ||
+        item->skip || !fl_speed_pass(stretch->speed)) {
         return false;
     }
     fl_stretch_put(stretch, item->task);
