@@ -263,8 +263,15 @@ FILCH_API filch_status filch_job_items(filch_job *job, filch_item_range *ranges,
 /**
  * Gives a job handle back. A running job goes on to its end without the handle.
  *
+ * A handle is what a submission wrote to its @p job; it is released once. The job given to a
+ * callback is no handle of its own: where the submission kept none (a null @p job), nobody may
+ * release the job, and filch refuses it.
+ *
  * @param job the job.
- * @return FILCH_OK; FILCH_INVALID_HANDLE; FILCH_FORKED.
+ * @return FILCH_OK; FILCH_WRONG_STATE (the submission kept no handle, or the handle was released
+ *         before and the job has not ended: nothing changes; behind the end of the job a second
+ *         release is FILCH_INVALID_HANDLE until a later job has the memory, and undefined from
+ *         then on); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread, once, with no concurrent call on the job. Blocking: short locks. Since
  * 0.1.

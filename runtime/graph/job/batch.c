@@ -782,11 +782,7 @@ filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit_d
         fl_job_discard(made);
         return fl_core_fail(core, status, call, error.label, "%s", error.text);
     }
-    if (job != NULL) {
-        *job = made; /* set before the job runs: a callback may use the handle */
-    } else {
-        fl_store_relaxed(&made->refs, 1); /* the run's own reference */
-    }
+    fl_job_lend(made, job);
     fl_job_submit(made); /* on return the job may be complete, and its object reused */
     return FILCH_OK;
 }

@@ -147,6 +147,7 @@ filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit)
         }
     }
     fl_store_relaxed(&job->refs, 2);
+    fl_store_relaxed(&job->is_lent, 0);
     fl_store_relaxed(&job->result, (int32_t)FILCH_NOT_READY);
     job->graph = NULL;
     job->uses = NULL;
@@ -973,13 +974,4 @@ filch_status filch_job_items(filch_job *job, filch_item_range *ranges, size_t ca
     }
     fl_mutex_unlock(&job->lock);
     return FILCH_OK;
-}
-
-filch_status filch_job_release(filch_job *job)
-{
-    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
-    if (status == FILCH_OK) {
-        fl_job_drop(job);
-    }
-    return status;
 }

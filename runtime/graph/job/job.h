@@ -43,7 +43,9 @@ enum {
 
 struct filch_job {
     fl_object object;
-    _Atomic uint32_t refs;  /* references: the user's, and the run's */
+    _Atomic uint32_t refs; /* references: the user's, and the run's */
+    /* 1: the user has a handle, to be released (handle.c). Written before the job can start. */
+    _Atomic uint32_t is_lent;
     _Atomic int32_t result; /* filch_status; FILCH_NOT_READY until everything is over */
     /* Null for a batch or a broadcast, once complete, and once withdrawn. */
     filch_graph *graph;
@@ -251,6 +253,9 @@ void fl_job_conclude(filch_job *job, filch_status result);
 /* Counts a job with a published result off, tells waiting threads, and drops the run's reference.
  */
 void fl_job_close(filch_job *job);
+/* Gives the user the handle of a new job; null: the user keeps none, and the job loses the user's
+ * reference. To be called before the job can start: a callback may use the handle. */
+void fl_job_lend(filch_job *job, filch_job **handle);
 /* Drops a reference. */
 void fl_job_drop(filch_job *job);
 /* Returns use i of the job. A graph has one use per slot; upgrades are not counted. */

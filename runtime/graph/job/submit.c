@@ -192,10 +192,8 @@ filch_status filch_graph_submit(filch_graph *graph, const filch_submit_desc *sub
         status = fl_graph_make_job(graph, &full, "filch_graph_submit", &made);
     }
     bool is_open = graph->kind == FILCH_GRAPH_OPEN;
-    if (status == FILCH_OK && job != NULL) {
-        *job = made; /* set before the job runs: a callback may use the handle */
-    } else if (status == FILCH_OK) {
-        fl_store_relaxed(&made->refs, 1); /* the run's own reference */
+    if (status == FILCH_OK) {
+        fl_job_lend(made, job);
     }
     if (status == FILCH_OK && is_open) {
         graph->state = FL_GRAPH_RUNNING;
