@@ -218,11 +218,12 @@ FILCH_API filch_status filch_job_stats(filch_job *job, filch_job_info *info,
  * Tells the first failure of a job: label of the task (else name of its codelet), own code of the
  * task in native_code, and device. The status is FILCH_TASK_FAILED where a function of the task
  * returned the code. Otherwise the status gives the device's reason (FILCH_DEVICE_LOST and others),
- * and call names the failed call of the driver.
+ * and call names the failed call of the driver. Of a complete job with the result FILCH_CANCELLED:
+ * this status and the job's label.
  *
  * @param job   the job; it need not be complete.
  * @param error receives the record; its size must be set (::FILCH_ERROR_INIT).
- * @return FILCH_OK; FILCH_NOT_FOUND (no failure so far); FILCH_INVALID_ARGUMENT (null @p error, or
+ * @return FILCH_OK; FILCH_NOT_FOUND (no failure and no such result so far); FILCH_INVALID_ARGUMENT (null @p error, or
  *         its size is 0); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread; wait-free. Since 0.1.

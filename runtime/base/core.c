@@ -106,6 +106,34 @@ void fl_core_fini(fl_core *core)
     munmap((void *)(uintptr_t)core->alive, (size_t)sysconf(_SC_PAGESIZE));
 }
 
+const char *fl_object_wrong(const void *handle, fl_magic wanted)
+{
+    static const struct {
+        fl_magic magic;
+        const char *words;
+    } kinds[] = {
+        {FL_MAGIC_RUNTIME, "is of another kind: a runtime"},
+        {FL_MAGIC_CODELET, "is of another kind: a codelet"},
+        {FL_MAGIC_DATA, "is of another kind: a data handle"},
+        {FL_MAGIC_GRAPH, "is of another kind: a graph"},
+        {FL_MAGIC_JOB, "is of another kind: a job"},
+        {FL_MAGIC_HOLD, "is of another kind: a hold of tiles"},
+        {FL_MAGIC_MULTICAST, "is of another kind: a multicast"},
+    };
+    if (handle == NULL) {
+        return "is null";
+    }
+    if (fl_object_lives(handle, wanted)) {
+        return "belongs to the parent process";
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
+        if (fl_object_lives(handle, kinds[i].magic)) {
+            return kinds[i].words;
+        }
+    }
+    return "is destroyed, or no handle";
+}
+
 void *fl_object_new(fl_core *core, fl_magic magic, size_t bytes, size_t align)
 {
     size_t used = align < _Alignof(max_align_t) ? _Alignof(max_align_t) : align;

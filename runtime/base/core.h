@@ -88,6 +88,10 @@ static inline filch_status fl_object_check(const void *handle, fl_magic magic)
     return FL_LIKELY(*object->core->alive == 1) ? FILCH_OK : FILCH_FORKED;
 }
 
+/* Tells why a handle is no living object of the kind, in words behind its name: null, of which
+ * other kind, destroyed, or of the process's parent. */
+const char *fl_object_wrong(const void *handle, fl_magic wanted);
+
 static inline fl_core *fl_core_of(filch_runtime *runtime)
 {
     return (fl_core *)(void *)runtime;

@@ -188,7 +188,10 @@ void test_cancel(filch::runtime &runtime)
     end.await(2);
     job.cancel();
     end.open();
-    CHECK(thrown_by(FILCH_CANCELLED, [&] { job.wait(); }).cause() == nullptr);
+    const filch::error told = thrown_by(FILCH_CANCELLED, [&] { job.wait(); });
+    CHECK(told.cause() == nullptr);
+    CHECK(std::string(told.what()) == "CANCELLED: job 'long' was cancelled");
+    CHECK(std::string(told.label()) == "long");
     CHECK(job.info().skipped > 0);
 }
 

@@ -41,7 +41,7 @@ class Tasks(check.Case):
         graph.run()
         self.assertEqual(seen, [2, 1])
         graph = self.runtime.graph()
-        with self.refuses("INVALID_ARGUMENT"):
+        with self.refuses("INVALID_ARGUMENT", "task #0 'print': device=99 is none of"):
             graph.add(print, device=99)
         first = graph.add(seen.append, 3)
         second = graph.add(seen.append, 4)

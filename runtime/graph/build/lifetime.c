@@ -93,8 +93,8 @@ static filch_status check_handle(const filch_graph *graph, const filch_data *dat
 {
     fl_core *core = graph->object.core;
     if (fl_object_check(data, FL_MAGIC_DATA) != FILCH_OK) {
-        return fl_core_fail(core, FILCH_INVALID_HANDLE, DISCARD, graph->label,
-                            "the data handle is null or destroyed");
+        return fl_core_fail(core, FILCH_INVALID_HANDLE, DISCARD, graph->label, "the data handle %s",
+                            fl_object_wrong(data, FL_MAGIC_DATA));
     }
     if (data->object.core != core) {
         return fl_core_fail(core, FILCH_WRONG_RUNTIME, DISCARD, data->label,

@@ -427,7 +427,9 @@ static filch_status check_callback(fl_core *core, const fl_batch *batch,
 static filch_status check_handle(fl_core *core, const filch_batch_access *access, uint32_t i)
 {
     if (fl_object_check(access->data, FL_MAGIC_DATA) != FILCH_OK) {
-        return fail(core, FILCH_INVALID_HANDLE, i, NULL, "the data handle is null or destroyed");
+        return fl_core_fail(core, FILCH_INVALID_HANDLE, SUBMIT, NULL,
+                            "access %u: the data handle %s", i,
+                            fl_object_wrong(access->data, FL_MAGIC_DATA));
     }
     const char *label = access->data->label;
     if (access->data->object.core != core) {
@@ -483,8 +485,8 @@ static filch_status check_desc(fl_core *core, const filch_batch_desc *desc)
     }
     const filch_codelet *codelet = desc->codelet;
     if (fl_object_check(codelet, FL_MAGIC_CODELET) != FILCH_OK) {
-        return fl_core_fail(core, FILCH_INVALID_HANDLE, SUBMIT, NULL,
-                            "the codelet is null or destroyed");
+        return fl_core_fail(core, FILCH_INVALID_HANDLE, SUBMIT, NULL, "the codelet %s",
+                            fl_object_wrong(codelet, FL_MAGIC_CODELET));
     }
     if (codelet->object.core != core) {
         return fl_core_fail(core, FILCH_WRONG_RUNTIME, SUBMIT, codelet->name,
