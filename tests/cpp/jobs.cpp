@@ -180,7 +180,9 @@ void test_open(filch::runtime &runtime)
 void test_cancel(filch::runtime &runtime)
 {
     door end;
-    filch::graph g = runtime.graph();
+    filch_graph_desc named = FILCH_GRAPH_DESC_INIT;
+    named.label = "long";
+    filch::graph g = runtime.graph(named);
     for (int k = 0; k < 30; ++k) {
         g.add("waits", [&end] { end.pass(); });
     }
