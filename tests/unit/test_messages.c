@@ -296,7 +296,7 @@ static void a_handle_of_another_kind_is_told_as_such(void **state)
     task.codelet = nothing;
     assert_status(filch_graph_add(graph, &task, NULL), FILCH_INVALID_HANDLE);
     assert_says(FILCH_INVALID_HANDLE, "nothing",
-                "access 0: the data handle is of another kind: a g");
+                "access 0: the data handle is of another kind: a graph");
     access.data = NULL;
     assert_status(filch_graph_add(graph, &task, NULL), FILCH_INVALID_HANDLE);
     assert_says(FILCH_INVALID_HANDLE, "nothing", "access 0: the data handle is null");
@@ -425,6 +425,41 @@ static void a_cancelled_job_is_told_by_its_label(void **state)
     assert_string_equal(error.text, "job 'first' was cancelled");
     assert_ok(filch_job_release(job));
     assert_ok(filch_graph_destroy(graph));
+}
+
+static void a_call_with_a_wrong_handle_is_the_newest_failure(void **state)
+{
+    (void)state;
+    filch_graph *graph = labelled_graph("sweep", FILCH_GRAPH_CLOSED);
+    filch_error error = FILCH_ERROR_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
+    submit.reserved = 1;
+    assert_status(filch_graph_submit(graph, &submit, NULL), FILCH_INVALID_ARGUMENT);
+    assert_status(filch_graph_submit(NULL, NULL, NULL), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "", "the graph is null");
+    assert_string_equal(fixture_error(runtime).call, "filch_graph_submit");
+    assert_status(filch_job_wait(as_other(graph), 0), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "", "the job is of another kind: a graph");
+    assert_string_equal(fixture_error(runtime).call, "filch_job_wait");
+    assert_status(filch_runtime_poll(as_other(nothing), 0, NULL), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "", "the runtime is of another kind: a codelet");
+    assert_string_equal(fixture_error(runtime).call, "filch_runtime_poll");
+    assert_status(filch_data_destroy(NULL), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "", "the data handle is null");
+    assert_status(filch_graph_run(NULL, NULL, &error), FILCH_INVALID_HANDLE);
+    assert_string_equal(error.call, "filch_graph_run");
+    assert_string_equal(error.text, "the graph is null");
+    /* A later failure on the runtime is newer. */
+    assert_status(filch_graph_submit(graph, &submit, NULL), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "sweep", "reserved is not 0");
+    assert_ok(filch_graph_destroy(graph));
+    /* A runtime made since knows nothing of it. */
+    filch_runtime *later = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    assert_status(filch_runtime_error(later, &error), FILCH_NOT_FOUND);
+    assert_status(filch_graph_destroy(NULL), FILCH_INVALID_HANDLE);
+    assert_ok(filch_runtime_error(later, &error));
+    assert_string_equal(error.call, "filch_graph_destroy");
+    assert_ok(filch_runtime_destroy(later));
 }
 
 /* A record of a newer version: as large as asked for. */
@@ -575,6 +610,7 @@ int main(void)
         cmocka_unit_test(a_block_that_is_too_large_tells_what_its_counts_mean),
         cmocka_unit_test(a_run_is_named_by_the_function_that_was_called),
         cmocka_unit_test(a_cancelled_job_is_told_by_its_label),
+        cmocka_unit_test(a_call_with_a_wrong_handle_is_the_newest_failure),
         cmocka_unit_test(a_size_is_told_with_the_least_one),
         cmocka_unit_test(configurations_say_what_is_wrong),
         cmocka_unit_test(odd_arguments_are_told_as_such),

@@ -276,6 +276,28 @@ static void a_release_behind_the_end_is_found_unless_a_job_has_the_memory(void *
     assert_true(value == 2);
 }
 
+static void *fetch_of_another_thread(void *user)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    *(filch_status *)user = filch_runtime_error(runtime, &error);
+    return NULL;
+}
+
+static void a_wrong_handle_is_the_failure_of_its_thread(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    filch_status status = FILCH_OK;
+    assert_status(filch_job_release(NULL), FILCH_INVALID_HANDLE);
+    assert_int_equal(pthread_create(&thread, NULL, fetch_of_another_thread, &status), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(status, FILCH_NOT_FOUND);
+    filch_error error = fixture_error(runtime);
+    assert_int_equal(error.status, FILCH_INVALID_HANDLE);
+    assert_string_equal(error.call, "filch_job_release");
+    assert_string_equal(error.text, "the job is null");
+}
+
 static filch_job *contested;
 static _Atomic int go, released;
 
@@ -326,6 +348,7 @@ int main(void)
         TEST(a_handle_is_released_once_in_a_callback),
         TEST(a_second_release_is_refused_while_the_job_runs),
         TEST(a_release_behind_the_end_is_found_unless_a_job_has_the_memory),
+        TEST(a_wrong_handle_is_the_failure_of_its_thread),
         cmocka_unit_test_setup_teardown(of_two_releases_at_once_one_is_refused, set_up_threads,
                                         tear_down),
     };

@@ -72,7 +72,7 @@ filch_status filch_graph_read_only(filch_graph *graph, filch_data *data)
         return status;
     }
     fl_core *core = graph->object.core;
-    if (fl_object_check(data, FL_MAGIC_DATA) != FILCH_OK) {
+    if (!fl_object_lives(data, FL_MAGIC_DATA)) {
         return fl_core_fail(core, FILCH_INVALID_HANDLE, CALL, graph->label, "the data handle %s",
                             fl_object_wrong(data, FL_MAGIC_DATA));
     }

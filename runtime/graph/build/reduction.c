@@ -186,7 +186,7 @@ static filch_status check_codelets(const filch_data *data, const filch_codelet *
     }
     for (int i = 0; i < 2; ++i) {
         const filch_codelet *codelet = i == 0 ? init : combine;
-        if (fl_object_check(codelet, FL_MAGIC_CODELET) != FILCH_OK) {
+        if (!fl_object_lives(codelet, FL_MAGIC_CODELET)) {
             return fl_core_fail(core, FILCH_INVALID_HANDLE, REDUCTION, data->label,
                                 "the %s codelet %s", i == 0 ? "neutral" : "combining",
                                 fl_object_wrong(codelet, FL_MAGIC_CODELET));

@@ -426,7 +426,7 @@ static filch_status check_callback(fl_core *core, const fl_batch *batch,
 
 static filch_status check_handle(fl_core *core, const filch_batch_access *access, uint32_t i)
 {
-    if (fl_object_check(access->data, FL_MAGIC_DATA) != FILCH_OK) {
+    if (!fl_object_lives(access->data, FL_MAGIC_DATA)) {
         return fl_core_fail(core, FILCH_INVALID_HANDLE, SUBMIT, NULL,
                             "access %u: the data handle %s", i,
                             fl_object_wrong(access->data, FL_MAGIC_DATA));
@@ -484,7 +484,7 @@ static filch_status check_desc(fl_core *core, const filch_batch_desc *desc)
         return status;
     }
     const filch_codelet *codelet = desc->codelet;
-    if (fl_object_check(codelet, FL_MAGIC_CODELET) != FILCH_OK) {
+    if (!fl_object_lives(codelet, FL_MAGIC_CODELET)) {
         return fl_core_fail(core, FILCH_INVALID_HANDLE, SUBMIT, NULL, "the codelet %s",
                             fl_object_wrong(codelet, FL_MAGIC_CODELET));
     }

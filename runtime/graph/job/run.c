@@ -28,8 +28,10 @@ static filch_status explain(fl_core *core, filch_status status, const char *call
         }
         return status;
     }
-    return fl_error_fill(error, (fl_fault){.status = status, .call = call}, "%s",
-                         filch_status_message(status));
+    bool is_told = core == NULL && status == FILCH_INVALID_HANDLE && fl_error_refusal(error);
+    return is_told ? status
+                   : fl_error_fill(error, (fl_fault){.status = status, .call = call}, "%s",
+                                   filch_status_message(status));
 }
 
 /* Tells why a run cannot begin; FILCH_OK: nothing is in the way. */
