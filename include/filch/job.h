@@ -223,8 +223,8 @@ FILCH_API filch_status filch_job_stats(filch_job *job, filch_job_info *info,
  *
  * @param job   the job; it need not be complete.
  * @param error receives the record; its size must be set (::FILCH_ERROR_INIT).
- * @return FILCH_OK; FILCH_NOT_FOUND (no failure and no such result so far); FILCH_INVALID_ARGUMENT (null @p error, or
- *         its size is 0); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ * @return FILCH_OK; FILCH_NOT_FOUND (no failure and no such result so far); FILCH_INVALID_ARGUMENT
+ *         (null @p error, or its size is 0); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread; wait-free. Since 0.1.
  */
