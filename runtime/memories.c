@@ -5,7 +5,7 @@
 /* Finds the memory node of a device. */
 static filch_status find_place(filch_runtime *rt, uint32_t index, const char *call, uint32_t *place)
 {
-    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    filch_status status = fl_object_check_for(rt, FL_MAGIC_RUNTIME, call);
     if (status != FILCH_OK) {
         return status;
     }

@@ -5,7 +5,7 @@
 
 static filch_status check(filch_runtime *rt, uint32_t index, const char *call)
 {
-    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    filch_status status = fl_object_check_for(rt, FL_MAGIC_RUNTIME, call);
     if (status == FILCH_OK && index >= rt->pool.count) {
         status = fl_core_fail(&rt->core, FILCH_BAD_INDEX, call, NULL,
                               "there are %zu devices, no device %u", rt->pool.count, index);

@@ -528,7 +528,7 @@ filch_status filch_runtime_abort(filch_runtime *rt)
 /* Tells whether the calling thread may drive the workers. */
 static filch_status check_polled(filch_runtime *rt, const char *call)
 {
-    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    filch_status status = fl_object_check_for(rt, FL_MAGIC_RUNTIME, call);
     if (status != FILCH_OK) {
         return status;
     }
@@ -634,7 +634,7 @@ filch_status filch_runtime_usage(filch_runtime *rt, filch_usage *usage)
 
 static filch_status check_device_call(filch_runtime *rt, const void *result, const char *call)
 {
-    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    filch_status status = fl_object_check_for(rt, FL_MAGIC_RUNTIME, call);
     if (status == FILCH_OK && result == NULL) {
         return fl_core_fail(&rt->core, FILCH_INVALID_ARGUMENT, call, NULL, "the result is null");
     }

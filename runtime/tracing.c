@@ -240,7 +240,7 @@ static void put_outline(FILE *file, fl_core *core)
 /* Checks that the rings can be read now; records the failure under the call's name. */
 static filch_status check_readable(filch_runtime *rt, const char *path, const char *call)
 {
-    filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
+    filch_status status = fl_object_check_for(rt, FL_MAGIC_RUNTIME, call);
     if (status != FILCH_OK) {
         return status;
     }

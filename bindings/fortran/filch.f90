@@ -1332,7 +1332,8 @@ contains
 
   ! --- Jobs ---
 
-  ! Waits for the job, or so many seconds; FILCH_TIMEOUT. FILCH_TASK_FAILED has the first failure.
+  ! Waits for the job, or so many seconds; FILCH_TIMEOUT. FILCH_TASK_FAILED has the first failure,
+  ! FILCH_CANCELLED the label of the job.
   subroutine job_wait(this, seconds, error)
     class(filch_job_t), intent(in) :: this
     real(c_double), intent(in), optional :: seconds
@@ -1343,7 +1344,7 @@ contains
     limit = -1
     if (present(seconds)) limit = seconds
     status = filch_job_wait(this%handle, limit)
-    if (status == FILCH_TASK_FAILED) then
+    if (status == FILCH_TASK_FAILED .or. status == FILCH_CANCELLED) then
       if (filch_job_error(this%handle, details) == FILCH_OK) then
         call settle(status, this%runtime, error, details)
         return

@@ -200,9 +200,9 @@ FILCH_API filch_status filch_data_create(filch_runtime *runtime, const filch_dat
  *
  * @param data the handle.
  * @return FILCH_OK; FILCH_BUSY while an existing graph or a running job uses the handle, a backup
- *         run outlasting its job uses the handle (::FILCH_CODELET_RESTARTABLE), the host holds
- *         tiles, or partitions of the handle exist (nothing changes); FILCH_INVALID_HANDLE;
- *         FILCH_FORKED.
+ *         run outlasting its job uses the handle (::FILCH_CODELET_RESTARTABLE), the host has
+ *         acquired the handle or holds tiles, or partitions of the handle exist (nothing changes);
+ *         FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread, with no concurrent call naming the handle. Blocking: a short lock, and
  * copies in flight to the buffer; device memory is kept for other handles. Since 0.1.

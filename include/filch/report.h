@@ -202,7 +202,9 @@ FILCH_API filch_status filch_job_report(filch_job *job, filch_graph *graph, filc
 
 /**
  * Writes a job's report as text: status and time, the lower bounds, a table of the parts of every
- * device's time in per cent, refused thefts, and in words what to change first.
+ * device's time in per cent, refused thefts, and in words what to change first. There is no advice
+ * on a job without a work item run, nor on a running job before it has run four for each device of
+ * the runtime.
  *
  * @param job   the job of a graph or a batch.
  * @param graph as for filch_job_report(); may be null.

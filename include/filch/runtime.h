@@ -155,9 +155,10 @@ FILCH_API filch_status filch_runtime_poll_wait(filch_runtime *runtime, struct fi
                                                double seconds, bool *worked);
 
 /**
- * Copies the newest failure recorded by a call of the calling thread on the runtime. Neither a
- * success nor a failure without details (status.h) erases the record: ask after a failed call, and
- * compare error->status. filch keeps the records of the 64 threads that failed last.
+ * Copies the newest failure recorded by a call of the calling thread on the runtime, or, since the
+ * runtime exists, with a null or wrong handle as first argument. Neither a success nor a failure
+ * without details (status.h) erases the record: ask after a failed call, and compare error->status.
+ * filch keeps the records of the 64 threads that failed last on a runtime.
  *
  * @param runtime the runtime.
  * @param error   receives the record; the caller sets error->size (::FILCH_ERROR_INIT).

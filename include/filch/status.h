@@ -27,11 +27,12 @@
  *   objects of a destroyed runtime. Using an unrecognised handle is undefined.
  * - FILCH_FORKED: the process is a child of the process that made the runtime. The child may only
  *   forget its handles. The check costs a load a call.
- * - The two statuses above record no details where the call's first argument is the cause, as there
- *   may be no runtime to keep details. Answers other than mistakes of the caller record no details,
- *   either: FILCH_NOT_READY, FILCH_TIMEOUT, FILCH_NOT_FOUND, and a job's own result
- *   (filch_job_error() has its details). Every other failure of a call on a runtime is kept for
- *   filch_runtime_error().
+ * - FILCH_INVALID_HANDLE because of the call's first argument belongs to no runtime: the thread
+ *   keeps the call's name and what the handle is, and filch_runtime_error() of any runtime tells it
+ *   until a newer failure of the thread on that runtime. FILCH_FORKED records no details. Nor do
+ *   handles of pending tasks (pending.h), and answers other than mistakes of the caller:
+ *   FILCH_NOT_READY, FILCH_TIMEOUT, FILCH_NOT_FOUND, and a job's own result (filch_job_error() has
+ *   its details). Every other failure of a call on a runtime is kept for filch_runtime_error().
  * - "Any thread" includes tasks and completion callbacks, and concurrency with every other call, as
  *   long as no other thread destroys or releases a handle meanwhile.
  */

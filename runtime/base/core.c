@@ -106,6 +106,42 @@ void fl_core_fini(fl_core *core)
     munmap((void *)(uintptr_t)core->alive, (size_t)sysconf(_SC_PAGESIZE));
 }
 
+/* A kind's name, and the words about a handle of the kind in the place of another. */
+static const struct {
+    fl_magic magic;
+    const char *name, *other;
+} kinds[] = {
+    {FL_MAGIC_RUNTIME, "runtime", "is of another kind: a runtime"},
+    {FL_MAGIC_CODELET, "codelet", "is of another kind: a codelet"},
+    {FL_MAGIC_DATA, "data handle", "is of another kind: a data handle"},
+    {FL_MAGIC_GRAPH, "graph", "is of another kind: a graph"},
+    {FL_MAGIC_JOB, "job", "is of another kind: a job"},
+    {FL_MAGIC_HOLD, "hold", "is of another kind: a hold of tiles"},
+    {FL_MAGIC_MULTICAST, "multicast", "is of another kind: a multicast"},
+};
+
+const char *fl_object_wrong(const void *handle, fl_magic wanted)
+{
+    if (handle == NULL) {
+        return "is null";
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
+        if (kinds[i].magic != wanted && fl_object_lives(handle, kinds[i].magic)) {
+            return kinds[i].other;
+        }
+    }
+    return "is destroyed, or no handle";
+}
+
+filch_status fl_object_refuse(const void *handle, fl_magic wanted, const char *call)
+{
+    const char *name = "handle";
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
+        name = kinds[i].magic == wanted ? kinds[i].name : name;
+    }
+    return fl_error_refuse(call, name, fl_object_wrong(handle, wanted));
+}
+
 void *fl_object_new(fl_core *core, fl_magic magic, size_t bytes, size_t align)
 {
     size_t used = align < _Alignof(max_align_t) ? _Alignof(max_align_t) : align;

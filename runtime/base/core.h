@@ -77,16 +77,26 @@ static inline bool fl_object_lives(const void *handle, fl_magic magic)
     return object != NULL && fl_load_relaxed(&object->magic) == (uint32_t)magic;
 }
 
-/* Returns FILCH_OK, FILCH_INVALID_HANDLE or FILCH_FORKED. Records no error, because the runtime may
- * not exist. */
-static inline filch_status fl_object_check(const void *handle, fl_magic magic)
+/* Tells why a handle is no living object of the kind, in words behind its name: null, of which
+ * other kind, or destroyed. */
+const char *fl_object_wrong(const void *handle, fl_magic wanted);
+/* Notes for the calling thread why the call refuses the handle, and returns FILCH_INVALID_HANDLE.
+ */
+filch_status fl_object_refuse(const void *handle, fl_magic wanted, const char *call);
+
+/* Checks the first argument of a public call: FILCH_OK, FILCH_INVALID_HANDLE or FILCH_FORKED. The
+ * refusal is the thread's, because the runtime may not exist. */
+static inline filch_status fl_object_check_for(const void *handle, fl_magic magic, const char *call)
 {
     const fl_object *object = handle;
     if (FL_UNLIKELY(!fl_object_lives(handle, magic))) {
-        return FILCH_INVALID_HANDLE;
+        return fl_object_refuse(handle, magic, call);
     }
     return FL_LIKELY(*object->core->alive == 1) ? FILCH_OK : FILCH_FORKED;
 }
+
+/* fl_object_check_for in the public function itself. */
+#define fl_object_check(handle, magic) fl_object_check_for((handle), (magic), __func__)
 
 static inline fl_core *fl_core_of(filch_runtime *runtime)
 {

@@ -2,12 +2,28 @@
 #include "base/error.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/atomic.h"
+
 _Static_assert(sizeof(filch_error) == 488,
                "the error record is part of the ABI and has no padding");
+
+/* Serials given to records and refusals until now. Relaxed: a thread compares serials of its own,
+ * which one counter gives in the thread's order; the slots of a log get theirs under its lock. */
+static _Atomic uint64_t serials;
+
+/* Newest refusal of a handle by a call of the thread; serial 0: there was none. */
+static _Thread_local struct {
+    uint64_t serial;
+    const char *call, *handle, *wrong;
+} refusal;
+
+static uint64_t next_serial(void)
+{
+    return fl_add_relaxed(&serials, 1) + 1;
+}
 
 static void text_set(char *to, size_t size, const char *from)
 {
@@ -73,6 +89,7 @@ filch_status fl_error_fill(filch_error *error, fl_fault fault, const char *forma
 filch_status fl_error_log_init(fl_error_log *log)
 {
     memset(log, 0, sizeof *log);
+    log->since = fl_load_relaxed(&serials);
     return fl_mutex_init(&log->lock);
 }
 
@@ -107,7 +124,7 @@ void fl_error_store(fl_error_log *log, const filch_error *error)
     fl_mutex_lock(&log->lock);
     slot = slot_for(log, thread);
     log->slots[slot].thread = thread;
-    log->slots[slot].serial = ++log->next;
+    log->slots[slot].serial = next_serial();
     log->slots[slot].error = (filch_error)FILCH_ERROR_INIT;
     fl_error_copy(&log->slots[slot].error, error);
     fl_mutex_unlock(&log->lock);
@@ -128,21 +145,40 @@ filch_status fl_error_record(fl_error_log *log, fl_fault fault, const char *form
     return fault.status;
 }
 
+filch_status fl_error_refuse(const char *call, const char *handle, const char *wrong)
+{
+    refusal.serial = next_serial();
+    refusal.call = call;
+    refusal.handle = handle;
+    refusal.wrong = wrong;
+    return FILCH_INVALID_HANDLE;
+}
+
+bool fl_error_refusal(filch_error *error)
+{
+    if (refusal.serial == 0)
+        return false;
+    (void)fl_error_fill(error, (fl_fault){.status = FILCH_INVALID_HANDLE, .call = refusal.call},
+                        "the %s %s", refusal.handle, refusal.wrong);
+    return true;
+}
+
 filch_status fl_error_fetch(fl_error_log *log, filch_error *error)
 {
-    uint64_t thread = fl_thread_id();
+    uint64_t thread = fl_thread_id(), newest = log->since;
     filch_status status = FILCH_NOT_FOUND;
 
     fl_mutex_lock(&log->lock);
     for (size_t i = 0; i < FL_ERROR_LOG_SLOTS; i++) {
         if (log->slots[i].thread == thread) {
             fl_error_copy(error, &log->slots[i].error);
+            newest = log->slots[i].serial;
             status = FILCH_OK;
             break;
         }
     }
     fl_mutex_unlock(&log->lock);
-    return status;
+    return refusal.serial > newest && fl_error_refusal(error) ? FILCH_OK : status;
 }
 
 /* Bytes of unknown fields that are accepted. A larger size counts as never set, and the bytes past

@@ -2,9 +2,13 @@
 /* Recording of failures. The first detector records; callers that pass the status on stay silent.
  *
  * A record goes to either of two destinations: a filch_error of the caller (calls without a runtime
- * yet), or the runtime's error log. Every thread fetches its own newest record from the log. */
+ * yet), or the runtime's error log. Every thread fetches its own newest record from the log. A call
+ * with a handle that is none has no runtime: the thread keeps the refusal itself, and finds it by
+ * any runtime's log that has no newer record. */
 #ifndef FL_BASE_ERROR_H
 #define FL_BASE_ERROR_H
+
+#include <stdbool.h>
 
 #include "base/thread.h"
 #include "filch/status.h"
@@ -30,10 +34,10 @@ typedef struct fl_fault {
  * or fetch (blocking, short). */
 typedef struct fl_error_log {
     fl_mutex lock;
-    uint64_t next; /* serials given until now */
+    uint64_t since; /* serial given last before the log was made */
     struct {
         uint64_t thread; /* fl_thread_id of the recorder, 0 = empty */
-        uint64_t serial; /* order of recording, from 1; 0 = empty */
+        uint64_t serial; /* order of recording in the process, from 1; 0 = empty */
         filch_error error;
     } slots[FL_ERROR_LOG_SLOTS];
 } fl_error_log;
@@ -52,8 +56,14 @@ filch_status fl_error_record(fl_error_log *log, fl_fault fault, const char *form
 /* Records an already filled error. */
 void fl_error_store(fl_error_log *log, const filch_error *error);
 
-/* Copies the newest record of the calling thread into *error, up to error->size. FILCH_NOT_FOUND
- * when the log has no record of the thread. */
+/* Notes for the calling thread that a call refused a handle, and returns FILCH_INVALID_HANDLE. The
+ * texts are constants: the handle's name, and what is wrong with it. */
+filch_status fl_error_refuse(const char *call, const char *handle, const char *wrong);
+/* Fills *error with the thread's newest refusal of a handle. False: there was none. */
+bool fl_error_refusal(filch_error *error);
+
+/* Copies the newest record of the calling thread into *error, up to error->size: from the log, or a
+ * refusal of a handle since the log was made. FILCH_NOT_FOUND: neither exists. */
 filch_status fl_error_fetch(fl_error_log *log, filch_error *error);
 
 #define FL_SIZE_TEXT 160

@@ -79,6 +79,13 @@ static void advise_path(const filch_report *report, fl_advice *advice, uint32_t 
     insert(advice, count, &made);
 }
 
+bool fl_advice_is_grounded(const filch_report *report, uint64_t items)
+{
+    uint64_t least =
+        report->status == FILCH_NOT_READY ? (uint64_t)FL_ADVICE_ITEMS * report->device_count : 1;
+    return items >= least;
+}
+
 uint32_t fl_advise(const filch_report *report, uint64_t items, fl_advice advice[FL_ADVICE_MOST])
 {
     const fl_loss_field *parts = fl_loss_parts();

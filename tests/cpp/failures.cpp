@@ -243,10 +243,17 @@ void test_elements(filch::runtime &runtime, const filch::data &x)
     CHECK(contains(denied.what(), "can only be read"));
     thrown_by(FILCH_INVALID_ARGUMENT, [&] { (void)c.acquire(FILCH_WRITE); });
     thrown_by(FILCH_BAD_INDEX, [&] { runtime.device(99); });
-    thrown_by(FILCH_INVALID_ARGUMENT, [&] {
+    const filch::error outside = thrown_by(FILCH_INVALID_ARGUMENT, [&] {
         g.add(
             "outside", [](filch::view<double>) {}, filch::write(x.tile(77)));
     });
+    CHECK(contains(outside.what(), "task #0 'outside': access 0: tile (77, 0) is outside the"));
+    const filch::error labelled = thrown_by(FILCH_INVALID_ARGUMENT, [&] {
+        g.add(
+            filch::task("outside").label("third"), [](filch::view<double>) {},
+            filch::write(x.tile(77)));
+    });
+    CHECK(contains(labelled.what(), "task #0 'third': access 0: tile (77, 0)"));
     thrown_by(FILCH_INVALID_ARGUMENT, [&] { g.add(nullptr, [] {}); });
     thrown_by(FILCH_INVALID_ARGUMENT,
               [&] { (void)runtime.batch(filch::items(2).name(nullptr), [](filch::range) {}); });

@@ -180,7 +180,9 @@ void test_open(filch::runtime &runtime)
 void test_cancel(filch::runtime &runtime)
 {
     door end;
-    filch::graph g = runtime.graph();
+    filch_graph_desc named = FILCH_GRAPH_DESC_INIT;
+    named.label = "long";
+    filch::graph g = runtime.graph(named);
     for (int k = 0; k < 30; ++k) {
         g.add("waits", [&end] { end.pass(); });
     }
@@ -188,7 +190,10 @@ void test_cancel(filch::runtime &runtime)
     end.await(2);
     job.cancel();
     end.open();
-    CHECK(thrown_by(FILCH_CANCELLED, [&] { job.wait(); }).cause() == nullptr);
+    const filch::error told = thrown_by(FILCH_CANCELLED, [&] { job.wait(); });
+    CHECK(told.cause() == nullptr);
+    CHECK(std::string(told.what()) == "CANCELLED: job 'long' was cancelled");
+    CHECK(std::string(told.label()) == "long");
     CHECK(job.info().skipped > 0);
 }
 

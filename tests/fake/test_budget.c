@@ -249,7 +249,7 @@ static void a_task_over_the_budget_is_refused(void **state)
     assert_int_equal(filch_graph_add(made, &desc, NULL), FILCH_NO_DEVICE_MEMORY);
     assert_ok(filch_runtime_error(runtime, &error));
     assert_string_equal(error.text,
-                        "task #1: 'greedy' needs 41944064 bytes, the largest device that "
+                        "task #1 'greedy': needs 41944064 bytes, the largest device that "
                         "can run it has 41943040");
     assert_string_equal(error.label, "greedy");
     finish(submit(made), FILCH_OK);

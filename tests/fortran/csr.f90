@@ -229,7 +229,7 @@ contains
     call expect(error, FILCH_WRONG_STATE, 'filch_graph_read_only')
     call graph%destroy()
     call graph%read_only(a, error)
-    call expect(error, FILCH_INVALID_HANDLE, 'handle')
+    call expect(error, FILCH_INVALID_HANDLE, 'the graph is null')
     call a%row_block(0, block, error)
     call expect(error, FILCH_BAD_INDEX, 'block')
     call a%row_block(2, block, error)

@@ -47,7 +47,8 @@ class Many(check.Case):
         before, seen, graph = len(calls), [], self.runtime.graph()
         tasks = [filch.task(seen.append, 1), filch.task(seen.append, 2),
                  filch.task(seen.append, 3, device=99), filch.task(seen.append, 4)]
-        with self.refuses("INVALID_ARGUMENT", "2") as caught:
+        with self.refuses("INVALID_ARGUMENT", "INVALID_ARGUMENT: tasks[2]: task #2 'append': "
+                          "device=99 is none of the 2 devices") as caught:
             graph.add_many(tasks)
         self.assertEqual(len(caught.exception.added), 2)
         self.assertEqual(len(calls), before + 2)
@@ -67,8 +68,10 @@ class Many(check.Case):
             job = graph.submit()
             names = graph.add_many(filch.task(seen.append, k) for k in range(50))
             self.assertEqual(len(set(names)), 50)
-            with self.refuses("INVALID_ARGUMENT") as caught:
+            with self.refuses("INVALID_ARGUMENT", ": tasks[1]: task #51 'print': device=99 is "
+                              "none of the 2 devices") as caught:
                 graph.add_many([filch.task(seen.append, 50), filch.task(print, device=99)])
+            self.assertEqual(str(caught.exception), "INVALID_ARGUMENT: " + caught.exception.text)
             self.assertEqual(len(caught.exception.added), 1)
             graph.close()
             job.wait()

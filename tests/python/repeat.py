@@ -138,8 +138,13 @@ class Repeat(check.Case):
     def test_cancel(self):
         job = self.graph.repeat(lambda run: False)
         job.cancel()
-        with self.refuses("CANCELLED"):
+        with self.refuses("CANCELLED", "CANCELLED: job 'steps' was cancelled"):
             job.wait()
+        job = self.graph.repeat(lambda run: False, label="solve")
+        job.cancel()
+        with self.refuses("CANCELLED", "CANCELLED: job 'solve' was cancelled") as caught:
+            job.wait()
+        self.assertEqual(caught.exception.label, "solve")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 """Tasks, batches and kernels: what functions get, and what failures become."""
 import ctypes
 import pathlib
+import re
 import sys
 import tempfile
 import threading
@@ -41,7 +42,7 @@ class Tasks(check.Case):
         graph.run()
         self.assertEqual(seen, [2, 1])
         graph = self.runtime.graph()
-        with self.refuses("INVALID_ARGUMENT"):
+        with self.refuses("INVALID_ARGUMENT", "task #0 'print': device=99 is none of"):
             graph.add(print, device=99)
         first = graph.add(seen.append, 3)
         second = graph.add(seen.append, 4)
@@ -49,6 +50,21 @@ class Tasks(check.Case):
         graph.edge(second, first)
         with self.refuses("CYCLE"):
             graph.run()
+
+    def test_members_are_documented(self):
+        job = filch.Job
+        for method, record in ((job.report, filch.c.filch_report),
+                               (job.losses, filch.c.filch_losses),
+                               (job.devices, filch.c.filch_device_stats)):
+            words = set(re.findall(r"\w+", method.__doc__))
+            self.assertEqual({name for name, _ in record._fields_} - words, set())
+        words = set(re.findall(r"\w+", job.info.__doc__ + job.report.__doc__))
+        self.assertEqual({name for name, _ in filch.c.filch_job_info._fields_} - words, set())
+        page = pathlib.Path(__file__).parents[2] / "docs/python.md"
+        words = set(re.findall(r"`(\w+)", page.read_text()))
+        named = {name for name, _ in filch.c.filch_report._fields_ + filch.c.filch_losses._fields_
+                 if not name.startswith(("refused_", "restarts"))} - {"size"}
+        self.assertEqual(named - words, set())
 
     def test_commute(self):
         x = np.zeros(1)

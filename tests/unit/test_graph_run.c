@@ -128,7 +128,8 @@ static void refusals_are_told(void **state)
     submit.size = 0;
     assert_int_equal(filch_graph_run(graph, &submit, &error), FILCH_INVALID_ARGUMENT);
     assert_int_equal(error.status, FILCH_INVALID_ARGUMENT);
-    assert_string_equal(error.call, "filch_graph_submit");
+    assert_string_equal(error.call, "filch_graph_run");
+    assert_string_equal(fixture_error(rt).call, "filch_graph_run");
     assert_int_equal(filch_graph_run(open, NULL, &error), FILCH_WRONG_STATE);
     assert_int_equal(error.status, FILCH_WRONG_STATE);
     assert_string_equal(error.text, "the graph is open");
@@ -138,7 +139,8 @@ static void refusals_are_told(void **state)
     assert_int_equal(filch_graph_run(NULL, NULL, NULL), FILCH_INVALID_HANDLE);
     assert_int_equal(filch_batch_run(NULL, NULL, NULL, &error), FILCH_INVALID_HANDLE);
     assert_int_equal(filch_batch_run(rt, NULL, NULL, &error), FILCH_INVALID_ARGUMENT);
-    assert_string_equal(error.call, "filch_batch_submit");
+    assert_string_equal(error.call, "filch_batch_run");
+    assert_string_equal(fixture_error(rt).call, "filch_batch_run");
     filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
     assert_int_equal(filch_batch_run(rt, &batch, NULL, NULL), FILCH_INVALID_HANDLE);
     assert_int_equal(filch_batch_run(rt, &batch, NULL, &error), FILCH_INVALID_HANDLE);

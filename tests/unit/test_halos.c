@@ -215,7 +215,8 @@ static void halos_that_make_no_sense_are_refused(void **state)
     refuse(graph, &access, 1, FILCH_INVALID_ARGUMENT, "tile (4, 0) is outside the 4 x 3 tiles");
     access = (filch_access)FILCH_R_HALO(matrix, 1, 1, &one);
     access.rows = DOWN;
-    refuse(graph, &access, 1, FILCH_INVALID_ARGUMENT, "the block of 4 x 0 tiles from tile (1, 1)");
+    refuse(graph, &access, 1, FILCH_INVALID_ARGUMENT,
+           "the block of 4 x 1 tiles (cols is 0, which means 1) from tile (1, 1)");
     const filch_access both[] = {FILCH_RW(matrix, 2, 2), FILCH_R_HALO(matrix, 1, 1, &one)};
     refuse(graph, both, 2, FILCH_INVALID_ARGUMENT,
            "accesses 0 and 1 name tile (2, 2) of 'matrix', one to write it");

@@ -164,15 +164,15 @@ static void an_error_says_which_task_it_was(void **state)
     desc.codelet = nothing;
     assert_status(filch_graph_add(graph, &desc, NULL), FILCH_INVALID_ARGUMENT);
     assert_says(FILCH_INVALID_ARGUMENT, "nothing",
-                "task #1: access 0: tile (10, 0) is outside the 10 x 1 tiles");
+                "task #1 'nothing': access 0: tile (10, 0) is outside the 10 x 1 tiles");
     desc.label = "mine";
     assert_status(filch_graph_add(graph, &desc, NULL), FILCH_INVALID_ARGUMENT);
-    assert_says(FILCH_INVALID_ARGUMENT, "mine", "task #1: access 0");
+    assert_says(FILCH_INVALID_ARGUMENT, "mine", "task #1 'mine': access 0");
     desc.label = NULL;
     assert_ok(filch_graph_seal(graph));
     access.row = 0;
     assert_status(filch_graph_add(graph, &desc, NULL), FILCH_WRONG_STATE);
-    assert_says(FILCH_WRONG_STATE, "nothing", "task #1: the graph is sealed");
+    assert_says(FILCH_WRONG_STATE, "nothing", "task #1 'nothing': the graph is sealed");
     filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
     submit.reserved = 1;
     assert_status(filch_graph_submit(graph, &submit, NULL), FILCH_INVALID_ARGUMENT);
@@ -188,9 +188,278 @@ static void a_held_handle_says_that_it_is_held(void **state)
     filch_hold *hold = NULL;
     assert_ok(filch_data_acquire_tiles(data, NULL, FILCH_READ, -1, &hold));
     assert_status(filch_data_destroy(data), FILCH_BUSY);
-    assert_says(FILCH_BUSY, "", "tiles of the handle are held");
+    assert_says(FILCH_BUSY, "", "the handle has tiles that the host holds (filch_hold_release)");
     assert_ok(filch_hold_release(hold));
     assert_ok(filch_data_destroy(data));
+}
+
+static void an_acquired_handle_is_not_destroyed(void **state)
+{
+    (void)state;
+    filch_data *data = fixture_vector(runtime, buffer, 8, 100, 10);
+    buffer[0] = 5;
+    assert_ok(filch_data_acquire(data, FILCH_READWRITE));
+    assert_status(filch_data_destroy(data), FILCH_BUSY);
+    assert_says(FILCH_BUSY, "", "the handle is acquired by the host (filch_data_release)");
+    assert_status(filch_data_acquire(data, FILCH_READ), FILCH_WRONG_STATE);
+    assert_says(FILCH_WRONG_STATE, "", "the handle is acquired already");
+    assert_ok(filch_data_release(data));
+    assert_status(filch_data_release(data), FILCH_WRONG_STATE);
+    assert_says(FILCH_WRONG_STATE, "", "the handle is not acquired");
+    assert_ok(filch_data_destroy(data));
+}
+
+static filch_data *labelled(const char *label)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *data = NULL;
+    desc.ptr = buffer;
+    desc.element = 8;
+    desc.rows = 100;
+    desc.tile_rows = 10;
+    desc.label = label;
+    assert_ok(filch_data_create(runtime, &desc, &data));
+    return data;
+}
+
+static filch_graph *labelled_graph(const char *label, filch_graph_kind kind)
+{
+    filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
+    filch_graph *graph = NULL;
+    desc.label = label;
+    desc.kind = kind;
+    assert_ok(filch_graph_create(runtime, &desc, &graph));
+    return graph;
+}
+
+static void what_is_busy_is_told_by_its_label(void **state)
+{
+    (void)state;
+    filch_data *data = labelled("matrix");
+    filch_graph *graph = labelled_graph("sweep", FILCH_GRAPH_CLOSED);
+    filch_graph *open = labelled_graph("stream", FILCH_GRAPH_OPEN);
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    filch_access access = fixture_access(data, 0, FILCH_READ);
+    filch_hold *hold = NULL;
+    fixture_add(graph, nothing, NULL, &access, 1);
+    submit.label = "first";
+    assert_ok(filch_graph_submit(graph, &submit, NULL));
+    assert_status(filch_graph_destroy(graph), FILCH_BUSY);
+    assert_says(FILCH_BUSY, "sweep", "graph 'sweep' is in use: job 'first' waits or runs");
+    assert_status(filch_data_acquire(data, FILCH_READ), FILCH_BUSY);
+    assert_says(FILCH_BUSY, "matrix", "handle 'matrix' is used by a job that is not complete");
+    assert_status(filch_data_reduction(data, nothing, nothing), FILCH_BUSY);
+    assert_says(FILCH_BUSY, "matrix", "handle 'matrix' is used by a graph or a running job");
+    assert_status(filch_data_destroy(data), FILCH_BUSY);
+    assert_says(FILCH_BUSY, "matrix", "handle 'matrix' is used by a graph or a running job");
+    assert_ok(filch_runtime_drain(runtime, -1));
+    assert_ok(filch_graph_destroy(graph));
+    assert_ok(filch_data_acquire_tiles(data, NULL, FILCH_READ, -1, &hold));
+    assert_status(filch_data_acquire(data, FILCH_READ), FILCH_BUSY);
+    assert_says(FILCH_BUSY, "matrix", "handle 'matrix' has tiles that the host holds");
+    assert_ok(filch_hold_release(hold));
+    assert_ok(filch_data_acquire(data, FILCH_READ));
+    assert_ok(filch_graph_submit(open, NULL, NULL));
+    task.codelet = nothing;
+    task.accesses = &access;
+    task.access_count = 1;
+    assert_status(filch_graph_add(open, &task, NULL), FILCH_BUSY);
+    assert_says(FILCH_BUSY, "nothing", "the host has acquired the handle 'matrix' and not");
+    assert_ok(filch_data_release(data));
+    assert_ok(filch_graph_close(open));
+    assert_ok(filch_runtime_drain(runtime, -1));
+    assert_ok(filch_graph_destroy(open));
+    assert_ok(filch_data_destroy(data));
+}
+
+/* Stands in the place of a handle, where the compiler would not let an object of another kind. */
+static void *as_other(void *object)
+{
+    return object;
+}
+
+static void a_handle_of_another_kind_is_told_as_such(void **state)
+{
+    (void)state;
+    filch_data *data = fixture_vector(runtime, buffer, 8, 100, 10);
+    filch_graph *graph = labelled_graph("sweep", FILCH_GRAPH_CLOSED);
+    filch_access access = fixture_access(as_other(graph), 0, FILCH_READ);
+    filch_batch_access item = {.data = as_other(nothing), .mode = FILCH_READ};
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
+    task.accesses = &access;
+    task.access_count = 1;
+    task.codelet = as_other(data);
+    assert_status(filch_graph_add(graph, &task, NULL), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "sweep", "the codelet is of another kind: a data handle");
+    task.codelet = nothing;
+    assert_status(filch_graph_add(graph, &task, NULL), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "nothing",
+                "access 0: the data handle is of another kind: a graph");
+    access.data = NULL;
+    assert_status(filch_graph_add(graph, &task, NULL), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "nothing", "access 0: the data handle is null");
+    batch.codelet = nothing;
+    batch.accesses = &item;
+    batch.access_count = 1;
+    assert_status(filch_batch_submit(runtime, &batch, NULL, NULL), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "",
+                "access 0: the data handle is of another kind: a codelet");
+    batch.codelet = as_other(graph);
+    assert_status(filch_batch_submit(runtime, &batch, NULL, NULL), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "", "the codelet is of another kind: a graph");
+    assert_status(filch_graph_discard(graph, as_other(graph)), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "sweep", "the data handle is of another kind: a graph");
+    assert_status(filch_graph_read_only(graph, as_other(runtime)), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "sweep", "the data handle is of another kind: a runtime");
+    assert_status(filch_graph_partition(graph, data, as_other(graph)), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "sweep", "'child' is of another kind: a graph");
+    assert_status(filch_graph_partition(graph, NULL, data), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "sweep", "'parent' is null");
+    assert_status(filch_data_reduction(data, nothing, as_other(data)), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "",
+                "the combining codelet is of another kind: a data handle");
+    assert_ok(filch_graph_destroy(graph));
+    assert_ok(filch_data_destroy(data));
+}
+
+static void an_edge_tells_the_number_of_the_task(void **state)
+{
+    (void)state;
+    filch_graph *graph = labelled_graph("sweep", FILCH_GRAPH_CLOSED);
+    filch_task first = fixture_add(graph, nothing, NULL, NULL, 0);
+    assert_status(filch_graph_edge(graph, first, 7), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "sweep", "'after' is 7, which is no task of graph 'sweep'");
+    assert_status(filch_graph_edge(graph, 0, first), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "sweep", "'before' is 0, which is no task of");
+    assert_status(filch_graph_edge(graph, first, first), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "sweep", "task 1 cannot wait for itself");
+    assert_ok(filch_graph_destroy(graph));
+}
+
+static void a_block_that_is_too_large_tells_what_its_counts_mean(void **state)
+{
+    (void)state;
+    filch_data *data = fixture_vector(runtime, buffer, 8, 100, 10);
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_access access = FILCH_BLOCK(data, 6, 0, 5, 0, FILCH_READ);
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    task.codelet = nothing;
+    task.accesses = &access;
+    task.access_count = 1;
+    assert_status(filch_graph_add(graph, &task, NULL), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "nothing",
+                "task #0 'nothing': access 0: the block of 5 x 1 tiles (cols is 0, which means 1) "
+                "from tile (6, 0) on is not within the 10 x 1 tiles of the handle");
+    access.rows = 0;
+    access.cols = 2;
+    assert_status(filch_graph_add(graph, &task, NULL), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "nothing",
+                "of 1 x 2 tiles (rows is 0, which means 1) from");
+    access.rows = 1;
+    assert_status(filch_graph_add(graph, &task, NULL), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "nothing", "of 1 x 2 tiles from");
+    assert_ok(filch_graph_destroy(graph));
+    assert_ok(filch_data_destroy(data));
+}
+
+static void a_run_is_named_by_the_function_that_was_called(void **state)
+{
+    (void)state;
+    filch_data *data = labelled("matrix");
+    filch_graph *graph = labelled_graph("sweep", FILCH_GRAPH_CLOSED);
+    filch_graph *circle = labelled_graph("circle", FILCH_GRAPH_CLOSED);
+    filch_access access = fixture_access(data, 0, FILCH_READ);
+    filch_batch_access item = {.data = data, .mode = FILCH_READ, .map = FILCH_MAP_WHOLE};
+    filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
+    filch_error error = FILCH_ERROR_INIT;
+    filch_job *job = NULL;
+    filch_task tasks[2];
+    fixture_add(graph, nothing, NULL, &access, 1);
+    assert_ok(filch_data_acquire(data, FILCH_READ));
+    assert_status(filch_graph_run(graph, NULL, &error), FILCH_BUSY);
+    assert_string_equal(error.call, "filch_graph_run");
+    assert_text(error.text, "the host has acquired the handle 'matrix'");
+    assert_says(FILCH_BUSY, error.label, "the host has acquired the handle 'matrix'");
+    assert_string_equal(fixture_error(runtime).call, "filch_graph_run");
+    batch.codelet = nothing;
+    batch.n = 1;
+    batch.accesses = &item;
+    batch.access_count = 1;
+    assert_status(filch_batch_run(runtime, &batch, NULL, &error), FILCH_BUSY);
+    assert_string_equal(error.call, "filch_batch_run");
+    assert_status(filch_batch_submit(runtime, &batch, NULL, &job), FILCH_BUSY);
+    assert_string_equal(fixture_error(runtime).call, "filch_batch_submit");
+    assert_ok(filch_data_release(data));
+    for (int i = 0; i < 2; ++i) {
+        tasks[i] = fixture_add(circle, nothing, NULL, NULL, 0);
+    }
+    assert_ok(filch_graph_edge(circle, tasks[0], tasks[1]));
+    assert_ok(filch_graph_edge(circle, tasks[1], tasks[0]));
+    assert_status(filch_graph_submit(circle, NULL, &job), FILCH_CYCLE);
+    assert_string_equal(fixture_error(runtime).call, "filch_graph_submit");
+    assert_status(filch_graph_run(circle, NULL, &error), FILCH_CYCLE);
+    assert_string_equal(error.call, "filch_graph_run");
+    assert_ok(filch_graph_destroy(circle));
+    assert_ok(filch_graph_destroy(graph));
+    assert_ok(filch_data_destroy(data));
+}
+
+static void a_cancelled_job_is_told_by_its_label(void **state)
+{
+    (void)state;
+    filch_graph *graph = labelled_graph("sweep", FILCH_GRAPH_CLOSED);
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
+    filch_error error = FILCH_ERROR_INIT;
+    filch_job *job = NULL;
+    fixture_add(graph, nothing, NULL, NULL, 0);
+    submit.label = "first";
+    assert_ok(filch_graph_submit(graph, &submit, &job));
+    assert_ok(filch_job_cancel(job));
+    assert_status(filch_job_error(job, &error), FILCH_NOT_FOUND); /* it may be success */
+    assert_status(filch_job_wait(job, -1), FILCH_CANCELLED);
+    assert_ok(filch_job_error(job, &error));
+    assert_int_equal(error.status, FILCH_CANCELLED);
+    assert_string_equal(error.label, "first");
+    assert_string_equal(error.text, "job 'first' was cancelled");
+    assert_ok(filch_job_release(job));
+    assert_ok(filch_graph_destroy(graph));
+}
+
+static void a_call_with_a_wrong_handle_is_the_newest_failure(void **state)
+{
+    (void)state;
+    filch_graph *graph = labelled_graph("sweep", FILCH_GRAPH_CLOSED);
+    filch_error error = FILCH_ERROR_INIT;
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
+    submit.reserved = 1;
+    assert_status(filch_graph_submit(graph, &submit, NULL), FILCH_INVALID_ARGUMENT);
+    assert_status(filch_graph_submit(NULL, NULL, NULL), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "", "the graph is null");
+    assert_string_equal(fixture_error(runtime).call, "filch_graph_submit");
+    assert_status(filch_job_wait(as_other(graph), 0), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "", "the job is of another kind: a graph");
+    assert_string_equal(fixture_error(runtime).call, "filch_job_wait");
+    assert_status(filch_runtime_poll(as_other(nothing), 0, NULL), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "", "the runtime is of another kind: a codelet");
+    assert_string_equal(fixture_error(runtime).call, "filch_runtime_poll");
+    assert_status(filch_data_destroy(NULL), FILCH_INVALID_HANDLE);
+    assert_says(FILCH_INVALID_HANDLE, "", "the data handle is null");
+    assert_status(filch_graph_run(NULL, NULL, &error), FILCH_INVALID_HANDLE);
+    assert_string_equal(error.call, "filch_graph_run");
+    assert_string_equal(error.text, "the graph is null");
+    /* A later failure on the runtime is newer. */
+    assert_status(filch_graph_submit(graph, &submit, NULL), FILCH_INVALID_ARGUMENT);
+    assert_says(FILCH_INVALID_ARGUMENT, "sweep", "reserved is not 0");
+    assert_ok(filch_graph_destroy(graph));
+    /* A runtime made since knows nothing of it. */
+    filch_runtime *later = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    assert_status(filch_runtime_error(later, &error), FILCH_NOT_FOUND);
+    assert_status(filch_graph_destroy(NULL), FILCH_INVALID_HANDLE);
+    assert_ok(filch_runtime_error(later, &error));
+    assert_string_equal(error.call, "filch_graph_destroy");
+    assert_ok(filch_runtime_destroy(later));
 }
 
 /* A record of a newer version: as large as asked for. */
@@ -334,6 +603,14 @@ int main(void)
         cmocka_unit_test(a_mapping_is_refused_with_its_numbers),
         cmocka_unit_test(an_error_says_which_task_it_was),
         cmocka_unit_test(a_held_handle_says_that_it_is_held),
+        cmocka_unit_test(an_acquired_handle_is_not_destroyed),
+        cmocka_unit_test(what_is_busy_is_told_by_its_label),
+        cmocka_unit_test(a_handle_of_another_kind_is_told_as_such),
+        cmocka_unit_test(an_edge_tells_the_number_of_the_task),
+        cmocka_unit_test(a_block_that_is_too_large_tells_what_its_counts_mean),
+        cmocka_unit_test(a_run_is_named_by_the_function_that_was_called),
+        cmocka_unit_test(a_cancelled_job_is_told_by_its_label),
+        cmocka_unit_test(a_call_with_a_wrong_handle_is_the_newest_failure),
         cmocka_unit_test(a_size_is_told_with_the_least_one),
         cmocka_unit_test(configurations_say_what_is_wrong),
         cmocka_unit_test(odd_arguments_are_told_as_such),

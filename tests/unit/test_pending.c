@@ -293,10 +293,11 @@ static void the_first_end_counts(void **state)
     assert_status(filch_pending_end(taken[0], 0, NULL), FILCH_INVALID_HANDLE);
     assert_status(run_one(EARLY_FAILS, 7, &error), FILCH_TASK_FAILED);
     assert_int_equal(error.native_code, 7);
-    assert_non_null(strstr(error.text, "returned 7"));
+    assert_non_null(strstr(error.text, "was ended with 7 on host:0"));
     assert_non_null(strstr(error.text, ": an early reason"));
     assert_status(run_one(CODE, 8, &error), FILCH_TASK_FAILED);
     assert_int_equal(error.native_code, 8);
+    assert_non_null(strstr(error.text, "returned 8 on host:0"));
     assert_null(strstr(error.text, "reason"));
     assert_status(filch_pending_end(taken[0], 0, NULL), FILCH_INVALID_HANDLE);
     assert_ok(run_one(CODE, 0, &error));
@@ -305,7 +306,9 @@ static void the_first_end_counts(void **state)
     assert_int_equal(error.native_code, 9);
     assert_status(run_one(NO_HANDLE, 0, &error), FILCH_TASK_FAILED);
     assert_int_equal(error.status, FILCH_WRONG_STATE);
-    assert_non_null(strstr(error.text, "took no handle"));
+    assert_non_null(strstr(error.text,
+                           "the function on host:0 returned FILCH_PENDING without a handle: "
+                           "call filch_call_pend first"));
     assert_ok(run_one(EARLY, 0, &error));
 }
 

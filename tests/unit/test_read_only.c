@@ -284,12 +284,13 @@ static void test_refusals(void **state)
     open.label = "g";
     assert_ok(filch_graph_create(runtime, &open, &graph));
     assert_status(filch_graph_read_only(NULL, shared), FILCH_INVALID_HANDLE);
-    refuse_promise(graph, NULL, FILCH_INVALID_HANDLE, "null or destroyed");
+    refuse_promise(graph, NULL, FILCH_INVALID_HANDLE, "the data handle is null");
     refuse_promise(graph, shared, FILCH_WRONG_STATE,
                    "graph 'g' cannot promise to only read 'matrix': the open graph is not");
     assert_ok(filch_graph_submit(graph, NULL, &job));
     assert_ok(filch_data_acquire(shared, FILCH_READ));
-    refuse_promise(graph, shared, FILCH_BUSY, "the host has acquired 'matrix'");
+    refuse_promise(graph, shared, FILCH_BUSY,
+                   "the host has acquired the handle 'matrix' and not released it");
     assert_ok(filch_data_release(shared));
     assert_ok(try_one(graph, (filch_access)FILCH_RW(shared, 0, 0)));
     refuse_promise(graph, shared, FILCH_WRONG_STATE, "the graph writes it");

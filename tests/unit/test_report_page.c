@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "observe/advice.h"
 #include "observe/losses.h"
 
 #define TASKS 40
@@ -573,6 +574,50 @@ static void the_text_says_what_the_report_says(void **state)
     assert_ok(filch_runtime_destroy(runtime));
 }
 
+static void advice_needs_work_items(void **state)
+{
+    (void)state;
+    filch_report report = FILCH_REPORT_INIT;
+    report.device_count = 3;
+    report.status = FILCH_NOT_READY;
+    assert_false(fl_advice_is_grounded(&report, 0));
+    assert_false(fl_advice_is_grounded(&report, 3 * FL_ADVICE_ITEMS - 1));
+    assert_true(fl_advice_is_grounded(&report, 3 * FL_ADVICE_ITEMS));
+    report.status = FILCH_OK;
+    assert_true(fl_advice_is_grounded(&report, 1));
+    assert_false(fl_advice_is_grounded(&report, 0));
+}
+
+static void a_job_that_has_not_begun_gets_no_advice(void **state)
+{
+    (void)state;
+    filch_runtime *runtime = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    filch_codelet *codelet = fixture_codelet(runtime, "nothing", fixture_nothing, 0);
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_job *job = NULL;
+    char *text = NULL;
+    size_t size = 0;
+    fixture_add(graph, codelet, NULL, NULL, 0);
+    assert_ok(filch_graph_submit(graph, NULL, &job));
+    FILE *file = open_memstream(&text, &size);
+    assert_non_null(file);
+    assert_ok(filch_report_print(job, graph, file));
+    assert_int_equal(fclose(file), 0);
+    assert_null(strstr(text, "What to change first"));
+    assert_non_null(strstr(text, "\nNo advice yet: work items run: 0\n"));
+    free(text);
+    assert_ok(filch_job_wait(job, -1));
+    text = NULL;
+    file = open_memstream(&text, &size);
+    assert_non_null(file);
+    assert_ok(filch_report_print(job, graph, file));
+    assert_int_equal(fclose(file), 0);
+    assert_non_null(strstr(text, "What to change first:\n1. "));
+    free(text);
+    assert_ok(filch_job_release(job));
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -588,6 +633,8 @@ int main(void)
         TEST(the_newest_jobs_are_shown_and_all_are_counted),
         TEST(the_oldest_graphs_are_forgotten),
         TEST(the_text_says_what_the_report_says),
+        TEST(advice_needs_work_items),
+        TEST(a_job_that_has_not_begun_gets_no_advice),
 #undef TEST
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions for statuses, and for tasks that fail."""
 import enum
+import re
 
 from . import c
 from .library import lib
@@ -46,6 +47,11 @@ class Error(Exception):
         self.line = record.line if record else 0
         self.added = []
 
+    def place(self, where):
+        """Says where in the arguments of the call the mistake is, in front of the text."""
+        self.text = f"{where}: {self.text}"
+        self.args = (f"{self.status.name}: {self.text}",)
+
 
 def text_of(exception):
     """What is told of an exception that fails a task."""
@@ -60,9 +66,26 @@ def cut(text, limit):
     return text.encode(errors="replace")[:limit].decode(errors="ignore").encode()
 
 
+_WORDS = (
+    (re.compile(r"^descs\[(\d+)\]"), r"tasks[\1]"),
+    (re.compile(r"affinity (\d+) is above the device count, (\d+)"),
+     lambda found: f"device={int(found[1]) - 1} is none of the {found[2]} devices"),
+    (re.compile(r" \(filch_data_reduction\)"), " (Data.reduction())"),
+    (re.compile(r" \(filch_graph_read_only\)"), " (Graph.read_only())"),
+)
+
+
+def in_python(text):
+    """A text of C's, with the names that callers in Python use."""
+    for pattern, words in _WORDS:
+        text = pattern.sub(words, text)
+    return text
+
+
 def refused(status, record=None):
     """The exception for a status without a job."""
     text = record.text.decode(errors="replace") if record and record.status == status else ""
+    text = in_python(text)
     if not text:
         record, text = None, lib.filch_status_message(status).decode()
     return Error(status, text, record)

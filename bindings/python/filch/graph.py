@@ -212,6 +212,7 @@ class Graph:
                 names += self._add([each], lib.filch_graph_add)
         except Error as error:
             error.added = names
+            error.place(f"tasks[{len(names)}]")
             raise
         return names
 

@@ -89,13 +89,26 @@ class Job:
         self._state.check(lib.filch_job_cancel, self._state.handle)
 
     def info(self):
-        """Totals: a filch_job_info."""
+        """Totals: a filch_job_info.
+
+        size, status and device_count are as in report(). total, done, failed, skipped and pending count
+        tasks, or items of a batch; runs counts ended runs of a repetition. seconds is the time from
+        the start to the completion, or to now; bytes what was copied between memories; evicted and
+        moved are sums of devices().
+        """
         info = c.filch_job_info()
         self._state.check(lib.filch_job_stats, self._state.handle, ctypes.byref(info), None, 0)
         return info
 
     def devices(self):
-        """Work of every device: filch_device_stats."""
+        """Work of every device: a list of filch_device_stats.
+
+        tiles, stolen_in, stolen_out, items, evicted, moved and pending are counts: work items run,
+        stolen from and by others, items of a batch, blocks evicted from the device's memory, tasks
+        run away from their data, tasks that pended. busy_s and idle_s are seconds. work is in the
+        units of the tasks' work, speed in units a second. bytes_in, bytes_out, bytes_peer and
+        bytes_evicted are bytes: from and to the host, from other devices, written back for room.
+        """
         count = self.info().device_count
         stats, info = (c.filch_device_stats * count)(), c.filch_job_info()
         self._state.check(lib.filch_job_stats, self._state.handle, ctypes.byref(info),
@@ -103,14 +116,61 @@ class Job:
         return list(stats)
 
     def report(self, graph=None):
-        """How the devices spent their time: a filch_report; with the graph also its path."""
+        """How the devices spent their time, and how far the job was from the bounds.
+
+        graph: the closed graph that the job ran, for path_ns. The answer is a filch_report, of
+        ctypes, with the members below. Times are integers in nanoseconds (_ns), of virtual time on
+        a virtual clock. While the job runs the numbers are recent; behind its end they are final.
+
+        size            bytes of the structure
+        status          of the job, a number: c.FILCH_NOT_READY while it runs; then its result
+        device_count    devices of the runtime
+        measured_count  devices that did work for the job
+        known_count     devices that count in area_ns
+        wall_ns         from the job's start to its completion, or to now
+        area_ns         shortest time for all work on all devices, each at its best speed
+        path_ns         longest path of dependent tasks, each at its best time; 0 without a graph;
+                        of a batch the time of a grain on the fastest device
+        bound_ns        larger of area_ns and path_ns: the job cannot end sooner
+        efficiency      bound_ns / wall_ns, of 1; 0 where nothing is known
+        total           filch_losses summed over the devices; see losses()
+        """
         report = c.filch_report()
         self._state.check(lib.filch_job_report, self._state.handle, _handle_of(graph),
                           ctypes.byref(report), None, 0)
         return report
 
     def losses(self):
-        """How each device spent its time: filch_losses."""
+        """How each device spent its time: a list of filch_losses, in the order of the devices.
+
+        Members that end in _ns are integers in nanoseconds. The eleven parts add up to wall_ns:
+
+        busy_ns       items that ran without failure, at the best speed ever seen on the device
+        slow_ns       time of such items beyond that
+        dispatch_ns   finding and launching items, releasing successors
+        data_ns       waiting for copies of items' inputs and outputs, or for memory
+        spoiled_ns    items that failed or did not count
+        preempted_ns  without the core, while the system ran other threads there
+        other_ns      working on other jobs
+        starved_ns    idle: no ready work existed that the device could run
+        unshared_ns   idle: ready work lay in queues of other devices; an estimate
+        held_ns       idle: by prediction the work's owner would finish it first
+        tail_ns       idle from the taking of the job's last item to the job's end
+
+        wall_ns       the job's time; in filch_report.total the sum over the devices
+        estimated_ns  part of busy_ns and slow_ns that untimed items have
+        unrated_ns    part of busy_ns in items whose best speed is unknown
+
+        The others are counts:
+
+        refused_held, refused_empty, refused_unable, refused_raced, refused_dear
+                      thefts that did not take place: the owner finishes first; nothing to take;
+                      the device cannot run it; another was faster; copies would take too long
+        restarts, restarts_won, restarts_lost, restarts_refused
+                      backup runs: begun; first, and counted; second; not possible
+        divided       divisible tasks that the device began in pieces
+        pieces        pieces of divisible tasks that the device ran
+        """
         report = c.filch_report()
         losses = (c.filch_losses * self.report().device_count)()
         self._state.check(lib.filch_job_report, self._state.handle, None, ctypes.byref(report),

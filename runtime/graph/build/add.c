@@ -375,10 +375,8 @@ static filch_status add_locked(filch_graph *graph, const filch_task_desc *desc,
     status = take_parts(graph, desc, &parts);
     if (status != FILCH_OK) {
         parts_release(graph, desc, &parts);
-        return status == FILCH_DEADLOCK ? fl_graph_refuse(graph, desc, status, "%s", text)
-               : status == FILCH_BUSY
-                   ? fl_graph_refuse(graph, desc, status,
-                                     "the host has acquired a handle of the task's")
+        return status == FILCH_DEADLOCK || status == FILCH_BUSY
+                   ? fl_graph_refuse(graph, desc, status, "%s", text)
                    : fl_graph_refuse(graph, desc, FILCH_OUT_OF_MEMORY, "no memory for the task");
     }
     fl_task *task = parts.task;

@@ -107,10 +107,9 @@ filch_status fl_capacity_task_limited(const filch_graph *graph, const filch_task
     if (fl_capacity_fits(core, &fitting, NULL, &needs, &most)) {
         return FILCH_OK;
     }
-    return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE_MEMORY,
-                           "'%s' needs %" PRIu64 " bytes, the largest device that can run it "
-                           "has %" PRIu64,
-                           fl_graph_name_of(graph, desc), needs, most);
+    return fl_graph_refuse(
+        graph, desc, FILCH_NO_DEVICE_MEMORY,
+        "needs %" PRIu64 " bytes, the largest device that can run it has %" PRIu64, needs, most);
 }
 
 /* Returns the bytes of the tile and of a partial result: partial results are combined one at a

@@ -73,10 +73,13 @@ static filch_status check_block(const filch_graph *graph, const filch_task_desc 
     fl_tiles named = fl_access_named(access);
     if (named.row1 > data->tiles_down || named.col1 > data->tiles_across) {
         return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
-                               "access %u: the block of %u x %u tiles from tile (%u, %u) on is not "
-                               "within the %u x %u tiles of %s%s%s",
-                               i, access->rows, access->cols, access->row, access->col,
-                               data->tiles_down, data->tiles_across,
+                               "access %u: the block of %u x %u tiles%s from tile (%u, %u) on is "
+                               "not within the %u x %u tiles of %s%s%s",
+                               i, named.row1 - named.row0, named.col1 - named.col0,
+                               access->rows == 0   ? " (rows is 0, which means 1)"
+                               : access->cols == 0 ? " (cols is 0, which means 1)"
+                                                   : "",
+                               access->row, access->col, data->tiles_down, data->tiles_across,
                                FL_NAME("", data->label, "the handle"));
     }
     if (access->mode > FILCH_READWRITE && fl_access_is_block(access)) {
@@ -149,8 +152,8 @@ static inline filch_status check_access(const filch_graph *graph, const filch_ta
                                (int)mode);
     }
     if (FL_UNLIKELY(!fl_object_lives(data, FL_MAGIC_DATA))) {
-        return fl_graph_refuse(graph, desc, FILCH_INVALID_HANDLE,
-                               "access %u: the data handle is null or destroyed", i);
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_HANDLE, "access %u: the data handle %s",
+                               i, fl_object_wrong(data, FL_MAGIC_DATA));
     }
     if (FL_UNLIKELY(data->object.core != graph->object.core)) {
         return fl_graph_refuse(graph, desc, FILCH_WRONG_RUNTIME,
@@ -226,8 +229,8 @@ filch_status fl_description_check(const filch_graph *graph, const filch_task_des
     fl_core *core = graph->object.core;
     const filch_codelet *codelet = desc->codelet;
     if (FL_UNLIKELY(!fl_object_lives(codelet, FL_MAGIC_CODELET))) {
-        return fl_graph_refuse(graph, desc, FILCH_INVALID_HANDLE,
-                               "the codelet is null or destroyed");
+        return fl_graph_refuse(graph, desc, FILCH_INVALID_HANDLE, "the codelet %s",
+                               fl_object_wrong(codelet, FL_MAGIC_CODELET));
     }
     if (codelet->object.core != core) {
         return fl_graph_refuse(graph, desc, FILCH_WRONG_RUNTIME,

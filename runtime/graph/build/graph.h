@@ -450,7 +450,7 @@ void fl_final_mark(struct filch_graph *graph);
 void fl_final_drop(struct filch_graph *graph, fl_slot *slot);
 /* Frees inference data used only while building. */
 void fl_infer_drop(struct filch_graph *graph);
-filch_status fl_graph_seal_locked(struct filch_graph *graph);
+filch_status fl_graph_seal_locked(struct filch_graph *graph, const char *call);
 /* Computes levels anew if codelet speeds have changed since sealing or the last ranking. The caller
  * holds graph->lock, and the graph does not run: no second thread looks at the tasks. */
 void fl_graph_rank_anew(struct filch_graph *graph);

@@ -92,9 +92,9 @@ filch_status fl_lifetimes_end(filch_graph *graph)
 static filch_status check_handle(const filch_graph *graph, const filch_data *data)
 {
     fl_core *core = graph->object.core;
-    if (fl_object_check(data, FL_MAGIC_DATA) != FILCH_OK) {
-        return fl_core_fail(core, FILCH_INVALID_HANDLE, DISCARD, graph->label,
-                            "the data handle is null or destroyed");
+    if (!fl_object_lives(data, FL_MAGIC_DATA)) {
+        return fl_core_fail(core, FILCH_INVALID_HANDLE, DISCARD, graph->label, "the data handle %s",
+                            fl_object_wrong(data, FL_MAGIC_DATA));
     }
     if (data->object.core != core) {
         return fl_core_fail(core, FILCH_WRONG_RUNTIME, DISCARD, data->label,

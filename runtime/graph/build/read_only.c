@@ -59,13 +59,10 @@ static filch_status join(filch_graph *graph, filch_data *data, uint32_t *slot)
         }
     }
     return status == FILCH_OK ? status
-           : status == FILCH_DEADLOCK
+           : status == FILCH_DEADLOCK || status == FILCH_BUSY
                ? fl_core_fail(graph->object.core, status, CALL, data->label, "%s", text)
-           : status == FILCH_BUSY ? fl_core_fail(graph->object.core, status, CALL, data->label,
-                                                 "the host has acquired %s%s%s and not released it",
-                                                 FL_NAME("", data->label, "the handle"))
-                                  : fl_core_fail(graph->object.core, status, CALL, data->label,
-                                                 "no memory for a handle of the graph");
+               : fl_core_fail(graph->object.core, status, CALL, data->label,
+                              "no memory for a handle of the graph");
 }
 
 filch_status filch_graph_read_only(filch_graph *graph, filch_data *data)
@@ -75,9 +72,9 @@ filch_status filch_graph_read_only(filch_graph *graph, filch_data *data)
         return status;
     }
     fl_core *core = graph->object.core;
-    if (fl_object_check(data, FL_MAGIC_DATA) != FILCH_OK) {
-        return fl_core_fail(core, FILCH_INVALID_HANDLE, CALL, graph->label,
-                            "the data handle is null or destroyed");
+    if (!fl_object_lives(data, FL_MAGIC_DATA)) {
+        return fl_core_fail(core, FILCH_INVALID_HANDLE, CALL, graph->label, "the data handle %s",
+                            fl_object_wrong(data, FL_MAGIC_DATA));
     }
     if (data->object.core != core) {
         return fl_core_fail(core, FILCH_WRONG_RUNTIME, CALL, data->label,

@@ -186,9 +186,10 @@ static filch_status check_codelets(const filch_data *data, const filch_codelet *
     }
     for (int i = 0; i < 2; ++i) {
         const filch_codelet *codelet = i == 0 ? init : combine;
-        if (fl_object_check(codelet, FL_MAGIC_CODELET) != FILCH_OK) {
+        if (!fl_object_lives(codelet, FL_MAGIC_CODELET)) {
             return fl_core_fail(core, FILCH_INVALID_HANDLE, REDUCTION, data->label,
-                                "the %s codelet is destroyed", i == 0 ? "neutral" : "combining");
+                                "the %s codelet %s", i == 0 ? "neutral" : "combining",
+                                fl_object_wrong(codelet, FL_MAGIC_CODELET));
         }
         if (codelet->object.core != core) {
             return fl_core_fail(core, FILCH_WRONG_RUNTIME, REDUCTION, data->label,
@@ -226,6 +227,7 @@ filch_status filch_data_reduction(filch_data *data, filch_codelet *init, filch_c
     }
     fl_mutex_unlock(&core->lock);
     return is_busy ? fl_core_fail(core, FILCH_BUSY, REDUCTION, data->label,
-                                  "a graph or a running job uses the handle")
+                                  "%s%s%s is used by a graph or a running job",
+                                  FL_NAME("handle ", data->label, "the handle"))
                    : FILCH_OK;
 }

@@ -10,8 +10,7 @@ const char *fl_graph_name_of(const filch_graph *graph, const filch_task_desc *de
     if (desc->label != NULL) {
         return desc->label;
     }
-    return fl_object_check(desc->codelet, FL_MAGIC_CODELET) == FILCH_OK ? desc->codelet->name
-                                                                        : graph->label;
+    return fl_object_lives(desc->codelet, FL_MAGIC_CODELET) ? desc->codelet->name : graph->label;
 }
 
 filch_status fl_graph_refuse(const filch_graph *graph, const filch_task_desc *desc,
@@ -22,8 +21,10 @@ filch_status fl_graph_refuse(const filch_graph *graph, const filch_task_desc *de
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    const char *name = fl_graph_name_of(graph, desc);
+    bool is_named = name != graph->label;
     /* Relaxed: the number is approximate while threads add to an open graph. */
-    return fl_core_fail(graph->object.core, status, "filch_graph_add",
-                        fl_graph_name_of(graph, desc), "task #%u: %s",
-                        fl_load_relaxed(&graph->task_count), text);
+    return fl_core_fail(graph->object.core, status, "filch_graph_add", name,
+                        "task #%u%s%.63s%s: %s", fl_load_relaxed(&graph->task_count),
+                        is_named ? " '" : "", is_named ? name : "", is_named ? "'" : "", text);
 }

@@ -88,7 +88,7 @@ static fl_task *find_cycle(const filch_graph *graph, fl_task **before)
 }
 
 /* Names the tasks of a cycle, as many as fit. before: array with a pointer per task. */
-static filch_status report_cycle(filch_graph *graph, fl_task **before)
+static filch_status report_cycle(filch_graph *graph, const char *call, fl_task **before)
 {
     const fl_task *first = find_cycle(graph, before), *at = first;
     char text[192] = "";
@@ -108,7 +108,7 @@ static filch_status report_cycle(filch_graph *graph, fl_task **before)
         ++length;
     } while (at != first);
     graph->state = FL_GRAPH_CYCLIC;
-    return fl_core_fail(graph->object.core, FILCH_CYCLE, "filch_graph_seal", graph->label,
+    return fl_core_fail(graph->object.core, FILCH_CYCLE, call, graph->label,
                         "%u tasks wait for one another: %s%s <- (first)", length, text,
                         is_cut ? " <- ..." : "");
 }
@@ -406,7 +406,7 @@ void fl_graph_rank_anew(filch_graph *graph)
     graph->rank_sum = scale.sum;
 }
 
-filch_status fl_graph_seal_locked(filch_graph *graph)
+filch_status fl_graph_seal_locked(filch_graph *graph, const char *call)
 {
     fl_core *core = graph->object.core;
     filch_status status = graph->has_reserved ? FILCH_OK : fl_job_reserve(core);
@@ -423,7 +423,7 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
     if (status == FILCH_OK && order.tasks != NULL) {
         collect_topological_order(graph, &order);
         if (order.count != graph->task_count) {
-            status = report_cycle(graph, order.tasks); /* reuses the entries of the order */
+            status = report_cycle(graph, call, order.tasks); /* reuses the entries of the order */
             fl_free(&core->memory, order.tasks, bytes);
             return status;
         }
@@ -444,8 +444,8 @@ filch_status fl_graph_seal_locked(filch_graph *graph)
     }
     fl_free(&core->memory, order.tasks, bytes);
     if (status != FILCH_OK) {
-        return fl_core_fail(core, status, "filch_graph_seal", graph->label,
-                            "no memory to seal %u tasks", graph->task_count);
+        return fl_core_fail(core, status, call, graph->label, "no memory to seal %u tasks",
+                            graph->task_count);
     }
     fl_final_mark(graph);
     fl_groups_seal(graph);

@@ -369,12 +369,8 @@ static filch_status partition(filch_graph *graph, filch_data *parent, filch_data
     }
     char text[sizeof((filch_error *)NULL)->text];
     filch_status status = join(graph, (filch_data *[]){parent, child}, slots, text, sizeof text);
-    if (status == FILCH_DEADLOCK) {
+    if (status == FILCH_DEADLOCK || status == FILCH_BUSY) {
         return fl_core_fail(core, status, PARTITION, parent->label, "%s", text);
-    }
-    if (status == FILCH_BUSY) {
-        return fl_core_fail(core, status, PARTITION, parent->label,
-                            "the host has acquired '%s' and not released it", parent->label);
     }
     fl_split *split = NULL;
     if (status == FILCH_OK) {
@@ -414,10 +410,11 @@ static filch_status check_handles(const filch_graph *graph, const filch_data *pa
                                   const filch_data *child, const char *call)
 {
     fl_core *core = graph->object.core;
-    if (fl_object_check(parent, FL_MAGIC_DATA) != FILCH_OK ||
-        fl_object_check(child, FL_MAGIC_DATA) != FILCH_OK) {
-        return fl_core_fail(core, FILCH_INVALID_HANDLE, call, graph->label,
-                            "a data handle is null or destroyed");
+    bool has_parent = fl_object_lives(parent, FL_MAGIC_DATA);
+    if (!has_parent || !fl_object_lives(child, FL_MAGIC_DATA)) {
+        return fl_core_fail(core, FILCH_INVALID_HANDLE, call, graph->label, "'%s' %s",
+                            has_parent ? "child" : "parent",
+                            fl_object_wrong(has_parent ? child : parent, FL_MAGIC_DATA));
     }
     if (parent->object.core != core || child->object.core != core) {
         return fl_core_fail(core, FILCH_WRONG_RUNTIME, call, parent->label,

@@ -426,8 +426,10 @@ static filch_status check_callback(fl_core *core, const fl_batch *batch,
 
 static filch_status check_handle(fl_core *core, const filch_batch_access *access, uint32_t i)
 {
-    if (fl_object_check(access->data, FL_MAGIC_DATA) != FILCH_OK) {
-        return fail(core, FILCH_INVALID_HANDLE, i, NULL, "the data handle is null or destroyed");
+    if (!fl_object_lives(access->data, FL_MAGIC_DATA)) {
+        return fl_core_fail(core, FILCH_INVALID_HANDLE, SUBMIT, NULL,
+                            "access %u: the data handle %s", i,
+                            fl_object_wrong(access->data, FL_MAGIC_DATA));
     }
     const char *label = access->data->label;
     if (access->data->object.core != core) {
@@ -482,9 +484,9 @@ static filch_status check_desc(fl_core *core, const filch_batch_desc *desc)
         return status;
     }
     const filch_codelet *codelet = desc->codelet;
-    if (fl_object_check(codelet, FL_MAGIC_CODELET) != FILCH_OK) {
-        return fl_core_fail(core, FILCH_INVALID_HANDLE, SUBMIT, NULL,
-                            "the codelet is null or destroyed");
+    if (!fl_object_lives(codelet, FL_MAGIC_CODELET)) {
+        return fl_core_fail(core, FILCH_INVALID_HANDLE, SUBMIT, NULL, "the codelet %s",
+                            fl_object_wrong(codelet, FL_MAGIC_CODELET));
     }
     if (codelet->object.core != core) {
         return fl_core_fail(core, FILCH_WRONG_RUNTIME, SUBMIT, codelet->name,
@@ -782,11 +784,7 @@ filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit_d
         fl_job_discard(made);
         return fl_core_fail(core, status, call, error.label, "%s", error.text);
     }
-    if (job != NULL) {
-        *job = made; /* set before the job runs: a callback may use the handle */
-    } else {
-        fl_store_relaxed(&made->refs, 1); /* the run's own reference */
-    }
+    fl_job_lend(made, job);
     fl_job_submit(made); /* on return the job may be complete, and its object reused */
     return FILCH_OK;
 }

@@ -177,7 +177,7 @@ static filch_status check_job(const filch_job *job)
         return fail(job, FILCH_WRONG_STATE, "the job is not a batch");
     }
     for (uint32_t i = 0; i < job->batch->access_count; ++i) {
-        if (fl_object_check(job->batch->accesses[i].data, FL_MAGIC_DATA) != FILCH_OK) {
+        if (!fl_object_lives(job->batch->accesses[i].data, FL_MAGIC_DATA)) {
             return fl_core_fail(job->object.core, FILCH_INVALID_HANDLE, RESUME, job->label,
                                 "access %u: the data handle is destroyed", i);
         }

@@ -210,11 +210,7 @@ filch_status filch_data_broadcast(filch_data *data, const filch_broadcast_desc *
     if (status != FILCH_OK) {
         return status;
     }
-    if (job != NULL) {
-        *job = made; /* set before the job runs: a callback may use the handle */
-    } else {
-        fl_store_relaxed(&made->refs, 1); /* the run's own reference */
-    }
+    fl_job_lend(made, job);
     fl_job_submit(made);
     return FILCH_OK;
 }

@@ -148,7 +148,8 @@ static filch_status refuse_unwritten(const filch_graph *graph, const filch_task_
     return error.label[0] == '\0'
                ? fl_graph_refuse(graph, desc, status, "%s", error.text)
                : fl_core_fail(graph->object.core, status, "filch_graph_add", error.label,
-                              "task #%u: %s", fl_load_relaxed(&graph->task_count), error.text);
+                              "task #%u '%.63s': %s", fl_load_relaxed(&graph->task_count),
+                              fl_graph_name_of(graph, desc), error.text);
 }
 
 filch_status fl_open_check_contents(const filch_graph *graph, const filch_task_desc *desc,

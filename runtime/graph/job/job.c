@@ -147,6 +147,7 @@ filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit)
         }
     }
     fl_store_relaxed(&job->refs, 2);
+    fl_store_relaxed(&job->is_lent, 0);
     fl_store_relaxed(&job->result, (int32_t)FILCH_NOT_READY);
     job->graph = NULL;
     job->uses = NULL;
@@ -709,8 +710,8 @@ void fl_job_fail(filch_job *job, const fl_task *task, const fl_failure *why, uin
                                  .native_code = why->code,
                                  .device = why->device,
                                  .label = failed_label(job, task)},
-                      "%s of %s%s%s returned %d on %s%s%s", what,
-                      FL_NAME("job ", job->label, "the job"), why->code, why->device,
+                      "%s of %s%s%s %s %d on %s%s%s", what, FL_NAME("job ", job->label, "the job"),
+                      why->was_told ? "was ended with" : "returned", why->code, why->device,
                       why->text != NULL ? ": " : "", why->text != NULL ? why->text : "");
         fl_store_release(&job->failed, 1); /* release: error is written first */
     }
@@ -904,10 +905,15 @@ filch_status filch_job_error(filch_job *job, filch_error *error)
         return fl_core_fail(job->object.core, FILCH_INVALID_ARGUMENT, "filch_job_error", job->label,
                             "the error is null or its size is not set");
     }
-    if (fl_load_acquire(&job->failed) == 0) { /* acquire: error is written first */
+    if (fl_load_acquire(&job->failed) != 0) { /* acquire: error is written first */
+        fl_error_copy(error, &job->error);
+        return FILCH_OK;
+    }
+    if (fl_load_acquire(&job->result) != (int32_t)FILCH_CANCELLED) {
         return FILCH_NOT_FOUND;
     }
-    fl_error_copy(error, &job->error);
+    (void)fl_error_fill(error, (fl_fault){.status = FILCH_CANCELLED, .label = job->label},
+                        "%s%s%s was cancelled", FL_NAME("job ", job->label, "the job"));
     return FILCH_OK;
 }
 
@@ -973,13 +979,4 @@ filch_status filch_job_items(filch_job *job, filch_item_range *ranges, size_t ca
     }
     fl_mutex_unlock(&job->lock);
     return FILCH_OK;
-}
-
-filch_status filch_job_release(filch_job *job)
-{
-    filch_status status = fl_object_check(job, FL_MAGIC_JOB);
-    if (status == FILCH_OK) {
-        fl_job_drop(job);
-    }
-    return status;
 }

@@ -43,7 +43,9 @@ enum {
 
 struct filch_job {
     fl_object object;
-    _Atomic uint32_t refs;  /* references: the user's, and the run's */
+    _Atomic uint32_t refs; /* references: the user's, and the run's */
+    /* 1: the user has a handle, to be released (handle.c). Written before the job can start. */
+    _Atomic uint32_t is_lent;
     _Atomic int32_t result; /* filch_status; FILCH_NOT_READY until everything is over */
     /* Null for a batch or a broadcast, once complete, and once withdrawn. */
     filch_graph *graph;
@@ -128,8 +130,9 @@ struct filch_job {
 /* Subtracts n from the remaining count. Completes the job when the count reaches zero. Thread-safe;
  * call without core->lock. */
 void fl_job_retired(filch_job *job, int64_t n);
-/* A code returned by a task or chunk of the caller's. */
+/* A code of a task or chunk of the caller's. */
 typedef struct fl_failure {
+    bool was_told; /* filch_pending_end gave the code; else the function returned it */
     int code;
     const char *text;   /* the caller's reason, or null */
     const char *device; /* name of the device that called the function */
@@ -251,6 +254,9 @@ void fl_job_conclude(filch_job *job, filch_status result);
 /* Counts a job with a published result off, tells waiting threads, and drops the run's reference.
  */
 void fl_job_close(filch_job *job);
+/* Gives the user the handle of a new job; null: the user keeps none, and the job loses the user's
+ * reference. To be called before the job can start: a callback may use the handle. */
+void fl_job_lend(filch_job *job, filch_job **handle);
 /* Drops a reference. */
 void fl_job_drop(filch_job *job);
 /* Returns use i of the job. A graph has one use per slot; upgrades are not counted. */
@@ -336,8 +342,8 @@ bool fl_job_awaited(filch_job *job);
 void fl_job_fail_start(filch_job *job, const filch_error *error);
 /* Takes places in the access queues for the accesses of a task of a running open graph. The slots
  * of the accesses must exist. The caller holds graph->lock. FILCH_OUT_OF_MEMORY. FILCH_BUSY: the
- * host has acquired a handle. FILCH_DEADLOCK: jobs would wait for each other, as text explains. On
- * failure nothing changes. */
+ * host has acquired a handle. FILCH_DEADLOCK: jobs would wait for each other. Of the last two text
+ * tells more. On failure nothing changes. */
 filch_status fl_open_enter(filch_graph *graph, const fl_task_access *accesses, uint32_t count,
                            char *text, size_t bytes);
 /* Before and after adding a task to a running open graph. The first function refuses the task of a

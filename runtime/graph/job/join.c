@@ -2,6 +2,8 @@
 /* Places of a running open graph in access queues. The graph takes a place when the first task
  * naming a handle is added. If the graph has only read the handle so far, it takes a place for
  * writing when the first writing task is added. */
+#include <stdio.h>
+
 #include "graph/job/job.h"
 
 enum { MOST_ENTRIES = 255, ASKS_READ = FL_ADMITS_READ, ASKS_WRITE = FL_ADMITS_WRITE };
@@ -185,6 +187,9 @@ static filch_status take_places(fl_joining *joining)
     for (uint32_t i = 0; i < joining->count; ++i) {
         const fl_slot *slot = joining->entries[i].slot;
         if (!slot->is_joined && slot->use.data->is_held) {
+            snprintf(joining->text, joining->bytes,
+                     "the host has acquired %s%s%s and not released it",
+                     FL_NAME("the handle ", slot->use.data->label, "the handle"));
             return FILCH_BUSY;
         }
     }

@@ -373,7 +373,7 @@ static filch_status make_first(fl_repeat *repeat, filch_job **run)
         status = fl_graph_make_job(graph, &repeat->submit, CALL, run);
     }
     if (status == FILCH_OK) {
-        fl_store_relaxed(&(*run)->refs, 1); /* the run's own reference */
+        fl_job_lend(*run, NULL);
         /* No lock: the run has not started, and no other thread knows the repetition's job. */
         tie(repeat, *run);
         repeat->job->present = *run;
@@ -416,11 +416,7 @@ filch_status filch_graph_repeat(filch_graph *graph, const filch_repeat_desc *rep
         return status;
     }
     count_total(made, run);
-    if (job != NULL) {
-        *job = made->job; /* set before the job runs: a callback may use the handle */
-    } else {
-        fl_store_relaxed(&made->job->refs, 1); /* the runs' own reference */
-    }
+    fl_job_lend(made->job, job);
     fl_job_submit(run);
     return FILCH_OK;
 }

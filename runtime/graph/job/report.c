@@ -18,7 +18,7 @@
 static filch_status add_path(const filch_job *job, filch_graph *graph, double *ns)
 {
     fl_core *core = job->object.core;
-    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    filch_status status = fl_object_check_for(graph, FL_MAGIC_GRAPH, CALL);
     if (status != FILCH_OK) {
         return status;
     }
@@ -99,6 +99,11 @@ static void put_heading(FILE *file, const filch_job *job, const filch_report *re
 static void put_advice(FILE *file, const filch_report *report, uint64_t items)
 {
     fl_advice advice[FL_ADVICE_MOST];
+    if (!fl_advice_is_grounded(report, items)) {
+        fprintf(file, "\nNo advice%s: work items run: %llu\n",
+                report->status == FILCH_NOT_READY ? " yet" : "", (unsigned long long)items);
+        return;
+    }
     uint32_t count = fl_advise(report, items, advice);
     fprintf(file, "\nWhat to change first:\n");
     for (uint32_t i = 0; i < count; ++i) {

@@ -1,6 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs: a submission, a wait for the end, a report of what failed, and a release, in one call. */
+#include <stdio.h>
+#include <string.h>
+
 #include "graph/job/job.h"
+
+/* Lets a record name the function that the caller called, in place of the one that refused inside
+ * it. A call of a driver keeps its name. */
+static void name_call(fl_core *core, const char *call, filch_error *found)
+{
+    if (strncmp(found->call, "filch_", strlen("filch_")) == 0 && strcmp(found->call, call) != 0) {
+        snprintf(found->call, sizeof found->call, "%s", call);
+        fl_error_store(&core->errors, found);
+    }
+}
 
 /* Fills the caller's error with the thread's newest record if the record tells of the status. */
 static filch_status explain(fl_core *core, filch_status status, const char *call,
@@ -9,13 +22,16 @@ static filch_status explain(fl_core *core, filch_status status, const char *call
     filch_error found = FILCH_ERROR_INIT;
     if (core != NULL && fl_error_fetch(&core->errors, &found) == FILCH_OK &&
         found.status == status) {
+        name_call(core, call, &found);
         if (error != NULL) {
             fl_error_copy(error, &found);
         }
         return status;
     }
-    return fl_error_fill(error, (fl_fault){.status = status, .call = call}, "%s",
-                         filch_status_message(status));
+    bool is_told = core == NULL && status == FILCH_INVALID_HANDLE && fl_error_refusal(error);
+    return is_told ? status
+                   : fl_error_fill(error, (fl_fault){.status = status, .call = call}, "%s",
+                                   filch_status_message(status));
 }
 
 /* Tells why a run cannot begin; FILCH_OK: nothing is in the way. */

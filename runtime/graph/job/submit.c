@@ -28,11 +28,16 @@ static filch_status edge_locked(filch_graph *graph, filch_task before, filch_tas
     }
     fl_task *from = find_task(graph, before);
     fl_task *to = find_task(graph, after);
-    if (from == NULL || to == NULL || from == to) {
-        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_edge", graph->label, "%s",
-                            from == NULL ? "'before' is not a task of this graph"
-                            : to == NULL ? "'after' is not a task of this graph"
-                                         : "a task cannot wait for itself");
+    if (from == NULL || to == NULL) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_edge", graph->label,
+                            "'%s' is %llu, which is no task of %s%s%s",
+                            from == NULL ? "before" : "after",
+                            (unsigned long long)(from == NULL ? before : after),
+                            FL_NAME("graph ", graph->label, "this graph"));
+    }
+    if (from == to) {
+        return fl_core_fail(core, FILCH_INVALID_ARGUMENT, "filch_graph_edge", graph->label,
+                            "task %llu cannot wait for itself", (unsigned long long)before);
     }
     if (fl_edge_needs_block(from) && !fl_arena_reserve(&graph->arena, 1, sizeof(fl_more))) {
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, "filch_graph_edge", graph->label,
@@ -65,7 +70,7 @@ filch_status fl_graph_seal_for(filch_graph *graph, const char *call)
         return fl_core_fail(core, FILCH_CYCLE, call, graph->label,
                             "sealing found a cycle earlier; the graph can only be destroyed");
     }
-    return graph->state == FL_GRAPH_SEALED ? FILCH_OK : fl_graph_seal_locked(graph);
+    return graph->state == FL_GRAPH_SEALED ? FILCH_OK : fl_graph_seal_locked(graph, call);
 }
 
 filch_status fl_graph_seal_to_run(filch_graph *graph, const filch_submit_desc *submit,
@@ -192,10 +197,8 @@ filch_status filch_graph_submit(filch_graph *graph, const filch_submit_desc *sub
         status = fl_graph_make_job(graph, &full, "filch_graph_submit", &made);
     }
     bool is_open = graph->kind == FILCH_GRAPH_OPEN;
-    if (status == FILCH_OK && job != NULL) {
-        *job = made; /* set before the job runs: a callback may use the handle */
-    } else if (status == FILCH_OK) {
-        fl_store_relaxed(&made->refs, 1); /* the run's own reference */
+    if (status == FILCH_OK) {
+        fl_job_lend(made, job);
     }
     if (status == FILCH_OK && is_open) {
         graph->state = FL_GRAPH_RUNNING;
@@ -306,10 +309,16 @@ filch_status filch_graph_destroy(filch_graph *graph)
     fl_core *core = graph->object.core;
     fl_mutex_lock(&core->lock);
     bool is_busy = graph->job != NULL;
+    char label[sizeof graph->job->label] = "";
+    if (is_busy) {
+        memcpy(label, graph->job->label, sizeof label);
+    }
     fl_mutex_unlock(&core->lock);
     if (is_busy) {
         return fl_core_fail(core, FILCH_BUSY, "filch_graph_destroy", graph->label,
-                            "the graph's job still runs");
+                            "%s%s%s is in use: %s%s%s waits or runs",
+                            FL_NAME("graph ", graph->label, "the graph"),
+                            FL_NAME("job ", label, "its job"));
     }
     fl_graph_free(graph);
     return FILCH_OK;

@@ -45,10 +45,10 @@ static filch_status hold(filch_data *data, filch_access_mode mode)
     fl_core *core = data->object.core;
     if (data->first != NULL || data->is_held) {
         return fl_core_fail(core, data->is_held ? FILCH_WRONG_STATE : FILCH_BUSY, ACQUIRE,
-                            data->label, "%s",
-                            data->is_held          ? "the handle is acquired already"
-                            : data->first->is_hold ? "tiles of the handle are held"
-                                                   : "a job that uses the handle is not complete");
+                            data->label, "%s%s%s %s", FL_NAME("handle ", data->label, "the handle"),
+                            data->is_held          ? "is acquired already"
+                            : data->first->is_hold ? "has tiles that the host holds"
+                                                   : "is used by a job that is not complete");
     }
     uint32_t tile;
     if ((mode & FILCH_READ) != 0 && fl_data_find_unwritten(data, fl_data_all_tiles(data), &tile)) {
@@ -109,7 +109,8 @@ filch_status filch_data_release(filch_data *data)
     fl_mutex_unlock(&core->lock);
     if (!is_held) {
         return fl_core_fail(core, FILCH_WRONG_STATE, "filch_data_release", data->label,
-                            "the handle is not acquired");
+                            "%s%s%s is not acquired",
+                            FL_NAME("handle ", data->label, "the handle"));
     }
     if (is_written) {
         status = fl_data_host_wrote(core->places, data, fl_data_all_tiles(data), &error);

@@ -429,7 +429,7 @@ static void describe_at(const fl_csr_head *head, char *at, filch_csr_block *bloc
 static filch_status check_matrix(const filch_data *matrix, const filch_csr_block *block,
                                  const char *call)
 {
-    filch_status status = fl_object_check(matrix, FL_MAGIC_DATA);
+    filch_status status = fl_object_check_for(matrix, FL_MAGIC_DATA, call);
     if (status != FILCH_OK) {
         return status;
     }

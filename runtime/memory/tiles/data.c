@@ -464,19 +464,21 @@ filch_status filch_data_partition(filch_data *parent, const filch_data_desc *til
 
 /* --- The end --- */
 
-/* Describes the user preventing the handle's destruction, or null. Requires core->lock. */
+/* Describes the user preventing the handle's destruction: words behind the handle's name, or null.
+ * Requires core->lock. */
 static const char *user_of(const filch_data *data)
 {
     if (data->kept != 0 || fl_load_relaxed(&data->graphs) != 0) {
-        return "a graph or a running job uses the handle";
+        return "is used by a graph or a running job";
     }
     for (const fl_queued_access *use = data->first; use != NULL; use = use->next) {
         if (!use->is_hold) {
-            return "a running job uses the handle";
+            return "is used by a running job";
         }
     }
-    return data->first != NULL   ? "tiles of the handle are held (filch_hold_release)"
-           : data->children != 0 ? "the handle has partitions"
+    return data->first != NULL   ? "has tiles that the host holds (filch_hold_release)"
+           : data->is_held       ? "is acquired by the host (filch_data_release)"
+           : data->children != 0 ? "has partitions"
                                  : NULL;
 }
 
@@ -491,7 +493,8 @@ filch_status filch_data_destroy(filch_data *data)
     const char *user = user_of(data);
     fl_mutex_unlock(&core->lock);
     if (user != NULL) {
-        return fl_core_fail(core, FILCH_BUSY, "filch_data_destroy", data->label, "%s", user);
+        return fl_core_fail(core, FILCH_BUSY, "filch_data_destroy", data->label, "%s%s%s %s",
+                            FL_NAME("handle ", data->label, "the handle"), user);
     }
     fl_data_drop_replicas(core->places, data);
     if (data->parent != NULL) {

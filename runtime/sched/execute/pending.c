@@ -153,14 +153,15 @@ static void fill(const fl_worker *w, fl_pending_task *pending, const filch_call 
     pending->call.views = pending->views;
 }
 
-/* Fails the running item, which has no code of the caller's. */
-static int refuse(fl_worker *w, filch_status status, const char *why)
+/* Fails the running item, which has no code of the caller's. The name of the device stands between
+ * the parts of the text. */
+static int refuse(fl_worker *w, filch_status status, const char *begin, const char *end)
 {
     fl_item *item = &w->now.item;
     const char *device = w->device->info.name;
     w->stall.error = (filch_error)FILCH_ERROR_INIT;
-    fl_error_fill(&w->stall.error, (fl_fault){.status = status, .device = device}, "%s on %s", why,
-                  device);
+    fl_error_fill(&w->stall.error, (fl_fault){.status = status, .device = device}, "%s %s%s", begin,
+                  device, end);
     item->is_refused = true;
     item->timed = false;
     return (int)status;
@@ -196,7 +197,7 @@ static int call_host(const filch_call *given)
     filch_host_fn function = w->now.item.task->codelet->host_given;
     fl_pending_task *outer = w->call.running, *pending = take(w->sched, given->view_count);
     if (pending == NULL) {
-        return refuse(w, FILCH_OUT_OF_MEMORY, "no memory for the handle of a pending task");
+        return refuse(w, FILCH_OUT_OF_MEMORY, "no memory for the handle of a pending task on", "");
     }
     fill(w, pending, given);
     w->call.running = pending;
@@ -210,8 +211,9 @@ static int call_host(const filch_call *given)
         return 0;
     }
     give_back(w->sched, pending);
-    return is_pending ? refuse(w, FILCH_WRONG_STATE,
-                               "the function returned FILCH_PENDING, and took no handle")
+    return is_pending ? refuse(w, FILCH_WRONG_STATE, "the function on",
+                               " returned FILCH_PENDING without a handle: call filch_call_pend "
+                               "first, or return 0 or a code of your own")
                       : code;
 }
 

@@ -389,7 +389,8 @@ void fl_worker_retire_pending(fl_worker *w, const fl_pending_task *pending)
     if (item->is_refused) {
         fl_job_fail_device(w->now.job, task, &w->stall.error, 0, 0);
     } else if (item->code != 0) {
-        const fl_failure why = {.code = item->code,
+        const fl_failure why = {.was_told = true,
+                                .code = item->code,
                                 .text = pending->text[0] != '\0' ? pending->text : NULL,
                                 .device = w->sched->workers[pending->worker].device->info.name};
         fl_job_fail(w->now.job, task, &why, 0, 0);
