@@ -535,6 +535,7 @@ const bench_workload bench_cholesky = {
     .name = "cholesky",
     .help = "factors a symmetric positive definite matrix, densely, by tiles",
     .unit = "flop",
+    .takes_memory = true,
     .setup = setup,
     .teardown = teardown,
     .describe = describe,

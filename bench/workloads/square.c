@@ -79,16 +79,22 @@ static filch_status read_matrix(bench_square *s, const char *path, filch_error *
     filch_status status = bench_matrix_read(path, BENCH_MATRIX_SYMMETRIC, 0, error, &matrix);
     if (status != FILCH_OK)
         return status;
+    void *a = NULL;
     s->n = matrix.rows;
-    s->a = matrix.values;
     s->is_from_file = true;
-    return FILCH_OK;
+    status = bench_offload_squares(&s->offload, s->n, 1, sizeof *s->a, "--matrix", error, &a);
+    if (status == FILCH_OK)
+        memcpy(a, matrix.values, s->n * s->n * sizeof *s->a);
+    s->a = a;
+    free(matrix.values);
+    return status;
 }
 
 static filch_status make_matrix(bench_square *s, uint64_t seed, filch_error *error)
 {
     void *a = NULL;
-    filch_status status = bench_squares_alloc(s->n, 1, sizeof *s->a, "--n", error, &a);
+    filch_status status =
+        bench_offload_squares(&s->offload, s->n, 1, sizeof *s->a, "--n", error, &a);
     s->a = a;
     if (status != FILCH_OK)
         return status;
@@ -106,7 +112,7 @@ static filch_status make_input(bench_square *s, filch_error *error)
         return FILCH_OK;
     s->input = NULL;
     filch_status status =
-        bench_squares_alloc(s->n, 1, s->kernels->element, "--n", error, &s->input);
+        bench_offload_squares(&s->offload, s->n, 1, s->kernels->element, "--n", error, &s->input);
     if (status == FILCH_OK && !s->kernels->round(s->n * s->n, s->a, s->input))
         return bench_fail(error, FILCH_DATA, "--precision", 0,
                           "the matrix has an element beyond the range of single precision");
@@ -116,14 +122,14 @@ static filch_status make_input(bench_square *s, filch_error *error)
 filch_status bench_square_open(bench_square *s, bench_square_kind kind,
                                const bench_options *options, filch_error *error)
 {
-    filch_status status = FILCH_OK;
     s->kind = kind;
     s->n = options->n ? options->n : DEFAULT_N;
     s->kernels = options->precision == BENCH_SINGLE ? &bench_kernels_single : &bench_kernels_double;
     if (options->matrix && !kinds[kind].is_definite)
         return bench_fail(error, FILCH_UNSUPPORTED, "--matrix", 0,
                           "is for symmetric matrices; this workload generates its own");
-    if (options->matrix)
+    filch_status status = bench_offload_choose(&s->offload, options, error);
+    if (status == FILCH_OK && options->matrix)
         status = read_matrix(s, options->matrix, error);
     if (status == FILCH_OK)
         status = check_size(s, options->tile, error);
@@ -143,17 +149,13 @@ filch_status bench_square_open(bench_square *s, bench_square_kind kind,
 
 filch_status bench_square_add_result(bench_square *s, filch_error *error)
 {
-    return bench_squares_alloc(s->n, 1, s->kernels->element, "--n", error, &s->result);
+    return bench_offload_squares(&s->offload, s->n, 1, s->kernels->element, "--n", error,
+                                 &s->result);
 }
 
 void bench_square_close(bench_square *s)
 {
     bench_offload_close(&s->offload);
-    if (s->input != s->a)
-        free(s->input);
-    free(s->a);
-    free(s->result);
-    free(s->theirs);
 }
 
 /* --- Tiles --- */
@@ -339,9 +341,9 @@ filch_status bench_square_solves(const bench_square *s, const double *x, const d
 
 filch_status bench_square_add_theirs(bench_square *s, filch_error *error)
 {
-    return s->theirs
-               ? FILCH_OK
-               : bench_squares_alloc(s->n, 1, s->kernels->element, "--versus", error, &s->theirs);
+    return s->theirs ? FILCH_OK
+                     : bench_offload_squares(&s->offload, s->n, 1, s->kernels->element, "--versus",
+                                             error, &s->theirs);
 }
 
 bench_peer_work *bench_square_work(bench_square *s, bench_peer_kind kind, unsigned workers)
@@ -353,6 +355,7 @@ bench_peer_work *bench_square_work(bench_square *s, bench_peer_kind kind, unsign
                                 .kernels = s->kernels,
                                 .a = s->input,
                                 .c = s->theirs,
+                                .keeps_memory = s->offload.memory != BENCH_MEMORY_LOCKED,
                                 .is_resident = s->is_resident};
     return &s->work;
 }
