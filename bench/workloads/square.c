@@ -48,6 +48,9 @@ static const struct {
              [BENCH_SQUARE_SYSTEM] = {false, false, 128, of_system},
              [BENCH_SQUARE_DEFINITE_SYSTEM] = {false, true, 128, of_system}};
 
+/* A column's rows that are copied to the host's memory at once, at least: of shorter ones a link
+ * takes fewer bytes a second, and longer ones are final later. */
+#define DELIVERED_BYTES ((size_t)16 << 10)
 /* Columns of a block where there are GPUs. */
 #define GPU_COLUMNS 512
 static const size_t gpu_columns[] = {256, 512, 1024};
@@ -221,10 +224,12 @@ void bench_square_meet(bench_square *s, filch_runtime *runtime)
 {
     size_t bytes = s->n * s->n * s->kernels->element;
     bench_offload_meet(&s->offload, runtime);
-    s->dealt = s->is_resident ? bench_offload_alike(runtime) : 0;
+    s->is_through =
+        s->kind == BENCH_SQUARE_COLUMNS && s->result && !s->is_resident && s->offload.has_memories;
+    s->dealt = s->is_resident || s->is_through ? bench_offload_alike(runtime) : 0;
     if (s->result)
         bench_offload_pin(&s->offload, s->result, bytes);
-    if (s->is_resident || !s->result)
+    if (s->is_resident || s->is_through || !s->result)
         bench_offload_pin(&s->offload, s->input, bytes);
     if (s->offload.has_gpus && !s->has_tile)
         s->tile = gpu_tile(s);
@@ -241,12 +246,33 @@ filch_status bench_square_data(const bench_square *s, bench_built *built, void *
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     desc.ptr = matrix;
     desc.element = s->kernels->element;
-    desc.rows = desc.cols = desc.ld = s->n;
+    desc.rows = desc.cols = s->n;
+    desc.ld = matrix ? s->n : 0;
     desc.tile_rows = kinds[s->kind].is_tiled ? s->tile : 0;
     desc.tile_cols = s->tile;
     desc.label = s->result && matrix == s->input ? "input" : "matrix";
-    desc.flags = s->is_resident ? FILCH_DATA_MANAGED : 0;
+    desc.flags = !matrix ? FILCH_DATA_NO_BUFFER : s->is_resident ? FILCH_DATA_MANAGED : 0;
     return filch_data_create(built->runtime, &desc, &built->data[index]);
+}
+
+filch_status bench_square_through(const bench_square *s, bench_built *built, size_t input,
+                                  size_t result, fl_through *through)
+{
+    size_t least = DELIVERED_BYTES / s->kernels->element;
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    through->rows = (least + s->tile - 1) / s->tile * s->tile;
+    desc.ptr = s->result;
+    desc.element = s->kernels->element;
+    desc.rows = desc.cols = desc.ld = s->n;
+    desc.tile_rows = through->rows < s->n ? through->rows : 0;
+    desc.tile_cols = s->tile;
+    desc.label = "result";
+    filch_status status = bench_square_data(s, built, s->input, input);
+    if (status == FILCH_OK)
+        status = filch_data_create(built->runtime, &desc, &built->data[result]);
+    through->from = built->data[input];
+    through->to = built->data[result];
+    return status;
 }
 
 static filch_status make_copy(bench_square *s, bench_built *built, size_t copy)
@@ -311,7 +337,7 @@ filch_status bench_square_routines(const bench_square *s, filch_runtime *runtime
 void bench_square_reset(void *state)
 {
     bench_square *s = state;
-    if (!s->is_idle && !s->is_resident)
+    if (!s->is_idle && !s->is_resident && !s->is_through)
         memcpy(s->result, s->input, s->n * s->n * s->kernels->element);
 }
 
