@@ -224,9 +224,11 @@ void bench_square_meet(bench_square *s, filch_runtime *runtime)
 {
     size_t bytes = s->n * s->n * s->kernels->element;
     bench_offload_meet(&s->offload, runtime);
-    s->is_through =
-        s->kind == BENCH_SQUARE_COLUMNS && s->result && !s->is_resident && s->offload.has_memories;
-    s->dealt = s->is_resident || s->is_through ? bench_offload_alike(runtime) : 0;
+    bool is_factored = s->kind == BENCH_SQUARE_COLUMNS || s->kind == BENCH_SQUARE_DEFINITE;
+    bool comes = is_factored && s->result && !s->is_resident && s->offload.has_memories;
+    s->is_through = comes && !kinds[s->kind].is_tiled;
+    s->dealt = s->is_resident || comes ? bench_offload_alike(runtime) : 0;
+    s->is_arriving = comes && (s->dealt != 0 || filch_device_count(runtime) == 1);
     if (s->result)
         bench_offload_pin(&s->offload, s->result, bytes);
     if (s->is_resident || s->is_through || !s->result)

@@ -37,6 +37,7 @@ typedef struct bench_square {
     /* From the host's memory, on devices with memories of their own, in block columns: the input
      * and the result have handles of their own, beside the matrix that is factored. */
     bool is_through;
+    bool is_arriving; /* from the host's memory, to one device or several alike */
     /* Devices that tiles are dealt to in turn, along each row and each column, so that at every
      * step all of them have as much to do; 0: filch's own partition, by columns, of which those on
      * the left are done first. */
