@@ -237,9 +237,12 @@ void bench_square_meet(bench_square *s, filch_runtime *runtime)
         s->tile = gpu_tile(s);
 }
 
+/* From the host's memory by rows, which come one after the other: a row's tiles are updated where
+ * they are. */
 uint32_t bench_square_owner(const bench_square *s, size_t i, size_t j)
 {
-    return s->dealt ? (uint32_t)((i + j) % s->dealt) + 1 : FILCH_ANY_DEVICE;
+    size_t at = s->is_arriving && kinds[s->kind].is_tiled ? i : i + j;
+    return s->dealt ? (uint32_t)(at % s->dealt) + 1 : FILCH_ANY_DEVICE;
 }
 
 filch_status bench_square_data(const bench_square *s, bench_built *built, void *matrix,
