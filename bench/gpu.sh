@@ -78,6 +78,12 @@ bench_throughput()
                 --resident --versus cusolver --repeat 3
         done
         bench_item gemm-16384-pinned-$name gemm --n 16384 --devices $devices --pinned --repeat 7
+        for workload in cholesky lu; do
+            bench_item $workload-16384-pinned-$name $workload --n 16384 --devices $devices \
+                --pinned --versus cusolver --repeat 5 --check
+            bench_item $workload-16384-pageable-$name $workload --n 16384 --devices $devices \
+                --pageable --versus cusolver --repeat 5
+        done
     done
     for n in 16384 32768; do
         bench_item solve-$n solve --n $n --devices cuda:0 --resident --versus cusolverirs \

@@ -319,6 +319,7 @@ static filch_status add_multiply(const cholesky *c, const bench_built *built, si
     desc.accesses = accesses;
     desc.access_count = 3;
     desc.affinity = bench_square_owner(&c->square, i, k);
+    desc.priority = -(int32_t)i;
     return filch_graph_add(built->graph, &desc, NULL);
 }
 
@@ -350,6 +351,7 @@ static filch_status add(const cholesky *c, const bench_built *built, enum kernel
     desc.accesses = accesses;
     desc.access_count = count;
     desc.affinity = bench_square_owner(&c->square, written[0], written[1]);
+    desc.priority = -(int32_t)written[0];
     return filch_graph_add(built->graph, &desc, NULL);
 }
 
@@ -426,6 +428,15 @@ static filch_status make_data(cholesky *c, bench_built *built, size_t count)
     return status;
 }
 
+/* From the host's memory upper rows come first: the tiles of so many rows and columns are a square
+ * of the matrix, of which no other shape lets as much be computed. */
+static filch_status make_graph(const cholesky *c, bench_built *built)
+{
+    filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;
+    desc.priorities = c->square.is_arriving ? FILCH_PRIORITIES_CALLER : FILCH_PRIORITIES_RANK;
+    return filch_graph_create(built->runtime, &desc, &built->graph);
+}
+
 static filch_status build(void *state, bench_built *built)
 {
     cholesky *c = state;
@@ -438,7 +449,7 @@ static filch_status build(void *state, bench_built *built)
     if (status == FILCH_OK)
         status = make_data(c, built, count);
     if (status == FILCH_OK)
-        status = filch_graph_create(built->runtime, NULL, &built->graph);
+        status = make_graph(c, built);
     for (size_t k = 0; k < count && status == FILCH_OK; k++)
         status = add_step(c, built, k, count);
     if (status == FILCH_OK && c->square.is_resident)
@@ -535,6 +546,7 @@ const bench_workload bench_cholesky = {
     .name = "cholesky",
     .help = "factors a symmetric positive definite matrix, densely, by tiles",
     .unit = "flop",
+    .takes_memory = true,
     .setup = setup,
     .teardown = teardown,
     .describe = describe,

@@ -15,7 +15,7 @@
 #define ERROR_ROUNDOFFS 16
 
 enum kind { LU, QR };
-enum handle { MATRIX, INPUT };
+enum handle { MATRIX, INPUT, RESULT };
 enum codelet { COPY };
 
 typedef struct factor {
@@ -108,6 +108,17 @@ static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
 
 /* --- In a runtime --- */
 
+static filch_status add_through(const factor *f, bench_built *built)
+{
+    const part *p = built->own;
+    fl_through through = {.rows = 0};
+    filch_status status = bench_square_through(&f->square, built, INPUT, RESULT, &through);
+    if (status != FILCH_OK)
+        return status;
+    return f->kind == LU ? fl_lu_factor_through(p->lu, &through, built->graph)
+                         : fl_qr_factor_through(p->qr, &through, built->graph);
+}
+
 static filch_status add_factorization(const factor *f, bench_built *built)
 {
     const fl_columns a = bench_square_columns(&f->square, built->data[MATRIX]);
@@ -117,6 +128,8 @@ static filch_status add_factorization(const factor *f, bench_built *built)
                               : fl_qr_open(p->dense, &a, f->tau, f->square.panels, &p->qr);
     if (status != FILCH_OK)
         return status;
+    if (f->square.is_through)
+        return add_through(f, built);
     return f->kind == LU ? fl_lu_factor(p->lu, built->graph) : fl_qr_factor(p->qr, built->graph);
 }
 
@@ -131,7 +144,8 @@ static filch_status build(void *state, bench_built *built)
     filch_status status =
         bench_square_dense(square, built->runtime, square->kernels->element, &p->dense);
     if (status == FILCH_OK)
-        status = bench_square_data(square, built, square->result, MATRIX);
+        status =
+            bench_square_data(square, built, square->is_through ? NULL : square->result, MATRIX);
     if (status == FILCH_OK)
         status = filch_graph_create(built->runtime, NULL, &built->graph);
     if (status == FILCH_OK)
@@ -225,6 +239,7 @@ const bench_workload bench_lu = {
     .name = "lu",
     .help = "factors a matrix with partial pivoting, by block columns",
     .unit = "flop",
+    .takes_memory = true,
     .setup = setup_lu,
     .teardown = teardown,
     .describe = describe,
@@ -246,6 +261,7 @@ const bench_workload bench_qr = {
     .name = "qr",
     .help = "factors a matrix by Householder reflectors, by block columns",
     .unit = "flop",
+    .takes_memory = true,
     .setup = setup_qr,
     .teardown = teardown,
     .describe = describe,

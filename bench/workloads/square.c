@@ -48,6 +48,9 @@ static const struct {
              [BENCH_SQUARE_SYSTEM] = {false, false, 128, of_system},
              [BENCH_SQUARE_DEFINITE_SYSTEM] = {false, true, 128, of_system}};
 
+/* A column's rows that are copied to the host's memory at once, at least: of shorter ones a link
+ * takes fewer bytes a second, and longer ones are final later. */
+#define DELIVERED_BYTES ((size_t)16 << 10)
 /* Columns of a block where there are GPUs. */
 #define GPU_COLUMNS 512
 static const size_t gpu_columns[] = {256, 512, 1024};
@@ -79,16 +82,22 @@ static filch_status read_matrix(bench_square *s, const char *path, filch_error *
     filch_status status = bench_matrix_read(path, BENCH_MATRIX_SYMMETRIC, 0, error, &matrix);
     if (status != FILCH_OK)
         return status;
+    void *a = NULL;
     s->n = matrix.rows;
-    s->a = matrix.values;
     s->is_from_file = true;
-    return FILCH_OK;
+    status = bench_offload_squares(&s->offload, s->n, 1, sizeof *s->a, "--matrix", error, &a);
+    if (status == FILCH_OK)
+        memcpy(a, matrix.values, s->n * s->n * sizeof *s->a);
+    s->a = a;
+    free(matrix.values);
+    return status;
 }
 
 static filch_status make_matrix(bench_square *s, uint64_t seed, filch_error *error)
 {
     void *a = NULL;
-    filch_status status = bench_squares_alloc(s->n, 1, sizeof *s->a, "--n", error, &a);
+    filch_status status =
+        bench_offload_squares(&s->offload, s->n, 1, sizeof *s->a, "--n", error, &a);
     s->a = a;
     if (status != FILCH_OK)
         return status;
@@ -106,7 +115,7 @@ static filch_status make_input(bench_square *s, filch_error *error)
         return FILCH_OK;
     s->input = NULL;
     filch_status status =
-        bench_squares_alloc(s->n, 1, s->kernels->element, "--n", error, &s->input);
+        bench_offload_squares(&s->offload, s->n, 1, s->kernels->element, "--n", error, &s->input);
     if (status == FILCH_OK && !s->kernels->round(s->n * s->n, s->a, s->input))
         return bench_fail(error, FILCH_DATA, "--precision", 0,
                           "the matrix has an element beyond the range of single precision");
@@ -116,14 +125,14 @@ static filch_status make_input(bench_square *s, filch_error *error)
 filch_status bench_square_open(bench_square *s, bench_square_kind kind,
                                const bench_options *options, filch_error *error)
 {
-    filch_status status = FILCH_OK;
     s->kind = kind;
     s->n = options->n ? options->n : DEFAULT_N;
     s->kernels = options->precision == BENCH_SINGLE ? &bench_kernels_single : &bench_kernels_double;
     if (options->matrix && !kinds[kind].is_definite)
         return bench_fail(error, FILCH_UNSUPPORTED, "--matrix", 0,
                           "is for symmetric matrices; this workload generates its own");
-    if (options->matrix)
+    filch_status status = bench_offload_choose(&s->offload, options, error);
+    if (status == FILCH_OK && options->matrix)
         status = read_matrix(s, options->matrix, error);
     if (status == FILCH_OK)
         status = check_size(s, options->tile, error);
@@ -143,17 +152,13 @@ filch_status bench_square_open(bench_square *s, bench_square_kind kind,
 
 filch_status bench_square_add_result(bench_square *s, filch_error *error)
 {
-    return bench_squares_alloc(s->n, 1, s->kernels->element, "--n", error, &s->result);
+    return bench_offload_squares(&s->offload, s->n, 1, s->kernels->element, "--n", error,
+                                 &s->result);
 }
 
 void bench_square_close(bench_square *s)
 {
     bench_offload_close(&s->offload);
-    if (s->input != s->a)
-        free(s->input);
-    free(s->a);
-    free(s->result);
-    free(s->theirs);
 }
 
 /* --- Tiles --- */
@@ -219,18 +224,25 @@ void bench_square_meet(bench_square *s, filch_runtime *runtime)
 {
     size_t bytes = s->n * s->n * s->kernels->element;
     bench_offload_meet(&s->offload, runtime);
-    s->dealt = s->is_resident ? bench_offload_alike(runtime) : 0;
+    bool is_factored = s->kind == BENCH_SQUARE_COLUMNS || s->kind == BENCH_SQUARE_DEFINITE;
+    bool comes = is_factored && s->result && !s->is_resident && s->offload.has_memories;
+    s->is_through = comes && !kinds[s->kind].is_tiled;
+    s->dealt = s->is_resident || comes ? bench_offload_alike(runtime) : 0;
+    s->is_arriving = comes && (s->dealt != 0 || filch_device_count(runtime) == 1);
     if (s->result)
         bench_offload_pin(&s->offload, s->result, bytes);
-    if (s->is_resident || !s->result)
+    if (s->is_resident || s->is_through || !s->result)
         bench_offload_pin(&s->offload, s->input, bytes);
     if (s->offload.has_gpus && !s->has_tile)
         s->tile = gpu_tile(s);
 }
 
+/* From the host's memory by rows, which come one after the other: a row's tiles are updated where
+ * they are. */
 uint32_t bench_square_owner(const bench_square *s, size_t i, size_t j)
 {
-    return s->dealt ? (uint32_t)((i + j) % s->dealt) + 1 : FILCH_ANY_DEVICE;
+    size_t at = s->is_arriving && kinds[s->kind].is_tiled ? i : i + j;
+    return s->dealt ? (uint32_t)(at % s->dealt) + 1 : FILCH_ANY_DEVICE;
 }
 
 filch_status bench_square_data(const bench_square *s, bench_built *built, void *matrix,
@@ -239,12 +251,33 @@ filch_status bench_square_data(const bench_square *s, bench_built *built, void *
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     desc.ptr = matrix;
     desc.element = s->kernels->element;
-    desc.rows = desc.cols = desc.ld = s->n;
+    desc.rows = desc.cols = s->n;
+    desc.ld = matrix ? s->n : 0;
     desc.tile_rows = kinds[s->kind].is_tiled ? s->tile : 0;
     desc.tile_cols = s->tile;
     desc.label = s->result && matrix == s->input ? "input" : "matrix";
-    desc.flags = s->is_resident ? FILCH_DATA_MANAGED : 0;
+    desc.flags = !matrix ? FILCH_DATA_NO_BUFFER : s->is_resident ? FILCH_DATA_MANAGED : 0;
     return filch_data_create(built->runtime, &desc, &built->data[index]);
+}
+
+filch_status bench_square_through(const bench_square *s, bench_built *built, size_t input,
+                                  size_t result, fl_through *through)
+{
+    size_t least = DELIVERED_BYTES / s->kernels->element;
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    through->rows = (least + s->tile - 1) / s->tile * s->tile;
+    desc.ptr = s->result;
+    desc.element = s->kernels->element;
+    desc.rows = desc.cols = desc.ld = s->n;
+    desc.tile_rows = through->rows < s->n ? through->rows : 0;
+    desc.tile_cols = s->tile;
+    desc.label = "result";
+    filch_status status = bench_square_data(s, built, s->input, input);
+    if (status == FILCH_OK)
+        status = filch_data_create(built->runtime, &desc, &built->data[result]);
+    through->from = built->data[input];
+    through->to = built->data[result];
+    return status;
 }
 
 static filch_status make_copy(bench_square *s, bench_built *built, size_t copy)
@@ -309,7 +342,7 @@ filch_status bench_square_routines(const bench_square *s, filch_runtime *runtime
 void bench_square_reset(void *state)
 {
     bench_square *s = state;
-    if (!s->is_idle && !s->is_resident)
+    if (!s->is_idle && !s->is_resident && !s->is_through)
         memcpy(s->result, s->input, s->n * s->n * s->kernels->element);
 }
 
@@ -339,9 +372,9 @@ filch_status bench_square_solves(const bench_square *s, const double *x, const d
 
 filch_status bench_square_add_theirs(bench_square *s, filch_error *error)
 {
-    return s->theirs
-               ? FILCH_OK
-               : bench_squares_alloc(s->n, 1, s->kernels->element, "--versus", error, &s->theirs);
+    return s->theirs ? FILCH_OK
+                     : bench_offload_squares(&s->offload, s->n, 1, s->kernels->element, "--versus",
+                                             error, &s->theirs);
 }
 
 bench_peer_work *bench_square_work(bench_square *s, bench_peer_kind kind, unsigned workers)
@@ -353,6 +386,7 @@ bench_peer_work *bench_square_work(bench_square *s, bench_peer_kind kind, unsign
                                 .kernels = s->kernels,
                                 .a = s->input,
                                 .c = s->theirs,
+                                .keeps_memory = s->offload.memory != BENCH_MEMORY_LOCKED,
                                 .is_resident = s->is_resident};
     return &s->work;
 }

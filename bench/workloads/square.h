@@ -34,6 +34,10 @@ typedef struct bench_square {
     bool is_idle; /* simulated: bodies compute nothing */
     bool is_resident;
     bool has_tile; /* given or chosen */
+    /* From the host's memory, on devices with memories of their own, in block columns: the input
+     * and the result have handles of their own, beside the matrix that is factored. */
+    bool is_through;
+    bool is_arriving; /* from the host's memory, to one device or several alike */
     /* Devices that tiles are dealt to in turn, along each row and each column, so that at every
      * step all of them have as much to do; 0: filch's own partition, by columns, of which those on
      * the left are done first. */
@@ -76,9 +80,13 @@ void bench_square_way_set(void *state, size_t index);
 void bench_square_meet(bench_square *square, filch_runtime *runtime);
 /* The device that a tile is dealt to; the row of a block column is 0. */
 uint32_t bench_square_owner(const bench_square *square, size_t i, size_t j);
-/* A handle of an n x n matrix: the input, or filch's result. */
+/* A handle of an n x n matrix: the input, or filch's result; null: one without a buffer. */
 filch_status bench_square_data(const bench_square *square, bench_built *built, void *matrix,
                                size_t index);
+/* Where is_through is set: handles of the input and of filch's result, for a factorization by way
+ * of a third. */
+filch_status bench_square_through(const bench_square *square, bench_built *built, size_t input,
+                                  size_t result, fl_through *through);
 /* The graph that copies the input, or another matrix of its tiles, to filch's result, where the
  * devices keep both; the numbers are those of the handles and of the codelet that is made. */
 filch_status bench_square_restore(bench_square *square, bench_built *built, size_t input,

@@ -19,6 +19,7 @@ typedef enum fl_dense_kernel {
     FL_DENSE_TRIANGLE, /* A, tau, reflectors, triangle, identity, scratch */
     FL_DENSE_REFLECT,  /* A, tau, reflectors, triangle, identity, scratch */
     FL_DENSE_APPLY,    /* reflectors, triangle, C, scratch [, scratch] */
+    FL_DENSE_MOVE,     /* from, to: rows of the one */
     FL_DENSE_KERNELS
 } fl_dense_kernel;
 
@@ -91,6 +92,7 @@ int fl_dense_run_qr_rest(const fl_place *on, const filch_call *call);
 int fl_dense_run_triangle(const fl_place *on, const filch_call *call);
 int fl_dense_run_reflect(const fl_place *on, const filch_call *call);
 int fl_dense_run_apply(const fl_place *on, const filch_call *call);
+int fl_dense_run_move(const fl_place *on, const filch_call *call);
 double fl_dense_work_lu_panel(const filch_call *call);
 double fl_dense_work_lu_rest(const filch_call *call);
 double fl_dense_work_lu_group(const filch_call *call);
@@ -122,6 +124,10 @@ static inline filch_view fl_dense_room(const filch_view *scratch, size_t rows, s
 filch_status fl_dense_add(const fl_dense *dense, filch_graph *graph, filch_codelet *codelet,
                           fl_dense_args args, const filch_access *accesses, uint32_t count,
                           uint32_t affinity);
+/* The same; *task, unless null, receives its name. */
+filch_status fl_dense_add_named(const fl_dense *dense, filch_graph *graph, filch_codelet *codelet,
+                                fl_dense_args args, const filch_access *accesses, uint32_t count,
+                                uint32_t affinity, filch_task *task);
 
 static inline uint32_t fl_columns_owner(const fl_columns *columns, size_t block)
 {

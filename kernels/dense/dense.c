@@ -59,6 +59,7 @@ SIDES(qr_rest)
 SIDES(triangle)
 SIDES(reflect)
 SIDES(apply)
+SIDES(move)
 
 #define ROW(name)                                                \
     {                                                            \
@@ -76,7 +77,7 @@ static const struct {
     [FL_DENSE_STEP] = ROW(step),         [FL_DENSE_PARTS] = ROW(parts),
     [FL_DENSE_QR_PANEL] = ROW(qr_panel), [FL_DENSE_QR_REST] = ROW(qr_rest),
     [FL_DENSE_TRIANGLE] = ROW(triangle), [FL_DENSE_REFLECT] = ROW(reflect),
-    [FL_DENSE_APPLY] = ROW(apply),
+    [FL_DENSE_APPLY] = ROW(apply),       [FL_DENSE_MOVE] = {"move", host_move, enqueue_move, NULL},
 };
 
 static int run_nothing(const filch_call *call)
@@ -224,9 +225,9 @@ filch_codelet *fl_dense_panel(fl_dense *dense, int which)
     return dense->panels[which];
 }
 
-filch_status fl_dense_add(const fl_dense *dense, filch_graph *graph, filch_codelet *codelet,
-                          fl_dense_args args, const filch_access *accesses, uint32_t count,
-                          uint32_t affinity)
+filch_status fl_dense_add_named(const fl_dense *dense, filch_graph *graph, filch_codelet *codelet,
+                                fl_dense_args args, const filch_access *accesses, uint32_t count,
+                                uint32_t affinity, filch_task *task)
 {
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
     args.host = dense->desc.host;
@@ -235,7 +236,14 @@ filch_status fl_dense_add(const fl_dense *dense, filch_graph *graph, filch_codel
     desc.accesses = accesses;
     desc.access_count = count;
     desc.affinity = affinity;
-    return filch_graph_add(graph, &desc, NULL);
+    return filch_graph_add(graph, &desc, task);
+}
+
+filch_status fl_dense_add(const fl_dense *dense, filch_graph *graph, filch_codelet *codelet,
+                          fl_dense_args args, const filch_access *accesses, uint32_t count,
+                          uint32_t affinity)
+{
+    return fl_dense_add_named(dense, graph, codelet, args, accesses, count, affinity, NULL);
 }
 
 void *fl_dense_identity(size_t order, size_t element)

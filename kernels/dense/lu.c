@@ -8,11 +8,14 @@
 #include "kernels/dense/split.h"
 #include "kernels/dense/state.h"
 #include "kernels/dense/steps.h"
+#include "kernels/dense/through.h"
 
 #include <stdlib.h>
 
 /* filch's limit of accesses, but for the block column itself. */
 #define PIVOTS_MOST 254
+/* Panels after which exchanges on the left are due, of a factorization by way of a matrix. */
+#define LEFT_PANELS 4
 
 struct fl_lu {
     const fl_dense *dense;
@@ -33,6 +36,7 @@ struct fl_lu {
     filch_data *identity;
     filch_data *state;  /* words */
     filch_data *uppers; /* inverses of U's diagonal blocks, turned; null: none are made */
+    filch_task begins;  /* the first task of the panel that was added last */
 };
 
 /* views: inverse, identity, scratch. */
@@ -284,8 +288,8 @@ static size_t order_of(const fl_lu *lu, size_t panel)
 }
 
 /* A group of a panel's columns, and the product that it leaves. */
-static filch_status add_group(const fl_lu *lu, size_t k, bool is_first, fl_dense_args args,
-                              bool is_last, filch_graph *graph)
+static filch_status add_group(fl_lu *lu, size_t k, bool is_first, fl_dense_args args, bool is_last,
+                              filch_graph *graph)
 {
     const filch_access group[] = {FILCH_RW(lu->a.data, 0, k),
                                   is_first ? (filch_access)FILCH_W(lu->pivots, k, 0)
@@ -295,7 +299,8 @@ static filch_status add_group(const fl_lu *lu, size_t k, bool is_first, fl_dense
                                   FILCH_RW(lu->state, 0, 0)};
     const filch_access rest[] = {FILCH_RW(lu->a.data, 0, k), FILCH_R(lu->pivots, k, 0)};
     uint32_t owner = fl_columns_owner(&lu->a, k);
-    filch_status status = fl_dense_add(lu->dense, graph, lu->panel, args, group, 4, owner);
+    filch_status status = fl_dense_add_named(lu->dense, graph, lu->panel, args, group, 4, owner,
+                                             is_first ? &lu->begins : NULL);
     return status != FILCH_OK || is_last
                ? status
                : fl_dense_add(lu->dense, graph, lu->dense->codelets[FL_DENSE_LU_REST], args, rest,
@@ -303,7 +308,7 @@ static filch_status add_group(const fl_lu *lu, size_t k, bool is_first, fl_dense
 }
 
 /* By filch's kernel, group by group; the inverse is another task's. */
-static filch_status add_own_panel(const fl_lu *lu, size_t k, fl_dense_args args, filch_graph *graph)
+static filch_status add_own_panel(fl_lu *lu, size_t k, fl_dense_args args, filch_graph *graph)
 {
     const filch_access inverse[] = {FILCH_R(lu->a.data, 0, k), FILCH_W(lu->inverses, 0, k),
                                     FILCH_R(lu->identity, 0, 0),
@@ -320,7 +325,7 @@ static filch_status add_own_panel(const fl_lu *lu, size_t k, fl_dense_args args,
                               4, fl_columns_owner(&lu->a, k));
 }
 
-static filch_status add_panel(const fl_lu *lu, size_t k, filch_graph *graph)
+static filch_status add_panel(fl_lu *lu, size_t k, filch_graph *graph)
 {
     const fl_dense_args args = {.row = k * lu->a.tile,
                                 .order = order_of(lu, k),
@@ -331,8 +336,9 @@ static filch_status add_panel(const fl_lu *lu, size_t k, filch_graph *graph)
         FILCH_RW(lu->a.data, 0, k),  FILCH_W(lu->pivots, k, 0),
         FILCH_W(lu->info, k, 0),     FILCH_W(lu->inverses, 0, k),
         FILCH_R(lu->identity, 0, 0), fl_dense_scratch(lu->dense, args.order, args.order)};
-    return fl_dense_add(lu->dense, graph, lu->dense->codelets[FL_DENSE_LU_PANEL], args, accesses,
-                        args.inverts ? 6 : 3, fl_columns_owner(&lu->a, k));
+    return fl_dense_add_named(lu->dense, graph, lu->dense->codelets[FL_DENSE_LU_PANEL], args,
+                              accesses, args.inverts ? 6 : 3, fl_columns_owner(&lu->a, k),
+                              &lu->begins);
 }
 
 static filch_status add_upper(const fl_lu *lu, size_t k, filch_graph *graph)
@@ -409,13 +415,18 @@ static filch_status update(fl_lu *lu, const fl_step *step, filch_graph *graph)
                      : fl_dense_add_step(lu->dense, step, graph);
 }
 
+static fl_step step_of(const fl_lu *lu)
+{
+    return (fl_step){.form = {.fill = FL_VENDOR_FILL_LOWER, .diagonal = FL_VENDOR_UNIT},
+                     .a = &lu->a,
+                     .b = &lu->a,
+                     .pivots = lu->has_exchange ? NULL : lu->pivots,
+                     .inverses = lu->inverses};
+}
+
 filch_status fl_lu_factor(fl_lu *lu, filch_graph *graph)
 {
-    fl_step step = {.form = {.fill = FL_VENDOR_FILL_LOWER, .diagonal = FL_VENDOR_UNIT},
-                    .a = &lu->a,
-                    .b = &lu->a,
-                    .pivots = lu->has_exchange ? NULL : lu->pivots,
-                    .inverses = lu->inverses};
+    fl_step step = step_of(lu);
     filch_status status = FILCH_OK;
     for (step.at = 0; step.at < lu->panels && status == FILCH_OK; step.at++) {
         step.order = order_of(lu, step.at);
@@ -428,6 +439,75 @@ filch_status fl_lu_factor(fl_lu *lu, filch_graph *graph)
     }
     for (size_t j = 0; j + 1 < lu->panels && status == FILCH_OK; j++)
         status = add_swaps(lu, &lu->a, j, j + 1, false, graph);
+    return status;
+}
+
+/* --- By way of a matrix --- */
+
+/* A panel's exchanges in a block column on its left. */
+static filch_status add_left(const fl_lu *lu, size_t j, size_t k, filch_graph *graph,
+                             filch_task *last)
+{
+    const fl_dense *dense = lu->dense;
+    const filch_access accesses[] = {FILCH_RW(lu->a.data, 0, j), FILCH_R(lu->pivots, k, 0),
+                                     FILCH_R(lu->lists, k, 0)};
+    return fl_dense_add_named(
+        dense, graph, lu->has_exchange ? dense->exchange : dense->codelets[FL_DENSE_SWAP],
+        (fl_dense_args){0}, accesses, lu->has_exchange ? 3 : 2, fl_columns_owner(&lu->a, j), last);
+}
+
+/* The panel that was added last waits for an earlier one's exchanges on the left, and what they
+ * made final: nothing else does, and without it they would come last of all. */
+static filch_status wait_for_left(const fl_lu *lu, const filch_task *left, size_t count,
+                                  filch_graph *graph)
+{
+    filch_status status = FILCH_OK;
+    for (size_t j = 0; j < count && status == FILCH_OK; j++)
+        if (left[j] != 0)
+            status = filch_graph_edge(graph, left[j], lu->begins);
+    return status;
+}
+
+/* left: for each block column the last task of the step on the left. */
+static filch_status add_step_through(fl_lu *lu, const fl_step *step, const fl_through *through,
+                                     filch_task *left, filch_graph *graph)
+{
+    size_t k = step->at, row = k + 1 < lu->panels ? (k + 1) * lu->a.tile : lu->a.rows;
+    size_t first = fl_through_tiles(through, &lu->a, k * lu->a.tile);
+    size_t end = fl_through_tiles(through, &lu->a, row);
+    fl_step to = *step;
+    filch_status status = begin_step(lu, step, graph);
+    if (status == FILCH_OK && k >= LEFT_PANELS)
+        status = wait_for_left(lu, left, k - LEFT_PANELS + 1, graph);
+    for (size_t j = 0; j < lu->panels; j++)
+        left[j] = 0;
+    for (to.to = 0; to.to < fl_columns_count(&lu->a) && status == FILCH_OK; to.to++) {
+        filch_task *last = to.to <= k ? &left[to.to] : NULL;
+        if (to.to > k)
+            status = update(lu, &to, graph);
+        else if (to.to < k)
+            status = add_left(lu, to.to, k, graph, last);
+        if (status == FILCH_OK)
+            status = fl_through_deliver(lu->dense, through, &lu->a, to.to, first, end, graph, last);
+    }
+    return status;
+}
+
+filch_status fl_lu_factor_through(fl_lu *lu, const fl_through *through, filch_graph *graph)
+{
+    fl_step step = step_of(lu);
+    filch_task *left = calloc(LEFT_PANELS * lu->panels, sizeof *left);
+    filch_status status = left ? FILCH_OK : FILCH_OUT_OF_MEMORY;
+    for (size_t j = 0; j < fl_columns_count(&lu->a) && status == FILCH_OK; j++)
+        status = fl_through_bring(lu->dense, through, &lu->a, j, graph);
+    for (step.at = 0; step.at < lu->panels && status == FILCH_OK; step.at++) {
+        step.order = order_of(lu, step.at);
+        status =
+            add_step_through(lu, &step, through, left + step.at % LEFT_PANELS * lu->panels, graph);
+        if (lu->uppers && status == FILCH_OK)
+            status = add_upper(lu, step.at, graph);
+    }
+    free(left);
     return status;
 }
 

@@ -15,6 +15,7 @@
 
 #include "cli/cli.h"
 #include "fakecuda.h"
+#include "gpu/twins.h"
 
 #define WORDS 24
 
@@ -35,6 +36,7 @@ static int run(const char *config, const char *line, json_t **document)
     words[count++] = path;
     words[count] = NULL;
     fakecuda_reset();
+    gpu_twins_register();
     assert_true(fakecuda_configure(config));
     int code = bench_run_main(count, words);
     if (document)
@@ -70,12 +72,44 @@ static void operands_are_pinned_as_asked(void **state)
     assert_int_equal(fakecuda_count("cuMemHostRegister"), 0);
 }
 
+/* Filch's factor, and the peer's, for which nothing is locked once more. */
+static void factorizations_are_from_memory_as_asked(void **state)
+{
+    static const char *const names[] = {"cholesky", "lu", "qr"};
+    char text[160];
+    (void)state;
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        const char *line = "%s --n 96 --tile 32 --devices cuda:0 --repeat 1 --check %s";
+        snprintf(text, sizeof text, line, names[k], "--versus cusolver");
+        assert_int_equal(run(ONE, text, NULL), BENCH_EXIT_OK);
+        assert_true(fakecuda_count("cuMemHostRegister") >= 3);
+        snprintf(text, sizeof text, line, names[k], "--pinned --versus cusolver");
+        assert_int_equal(run(ONE, text, NULL), BENCH_EXIT_OK);
+        assert_int_equal(fakecuda_count("cuMemHostRegister"), 0);
+        snprintf(text, sizeof text, line, names[k], "--pageable");
+        assert_int_equal(run(ONE, text, NULL), BENCH_EXIT_OK);
+        assert_int_equal(fakecuda_count("cuMemHostRegister"), 0);
+        uint64_t own = fakecuda_count("pageable");
+        snprintf(text, sizeof text, line, names[k], "--pageable --versus cusolver");
+        assert_int_equal(run(ONE, text, NULL), BENCH_EXIT_OK);
+        assert_int_equal(fakecuda_count("cuMemHostRegister"), 0);
+        assert_true(fakecuda_count("pageable") > own);
+    }
+    assert_int_equal(run(ONE,
+                         "cholesky --matrix tests/data/lund_a.mtx --devices cuda:0 --repeat 1 "
+                         "--check --pinned",
+                         NULL),
+                     BENCH_EXIT_OK);
+    assert_int_equal(fakecuda_count("cuMemHostRegister"), 0);
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(run(ONE, "gemm --devices host:1 --pinned", NULL), BENCH_EXIT_ERROR);
     assert_int_equal(run(ONE, "gemm --devices cuda:5 --pinned", NULL), BENCH_EXIT_ERROR);
     assert_int_equal(run(ONE, "jacobi --devices cuda:0 --pinned", NULL), BENCH_EXIT_ERROR);
+    assert_int_equal(run(ONE, "lu --devices host:1 --pinned", NULL), BENCH_EXIT_ERROR);
     assert_int_equal(run(ONE, "gemm --devices cuda:0 --memory-limit 64G", NULL), BENCH_EXIT_ERROR);
     assert_int_equal(run(ONE, "gemm --devices cuda:0 --memory-limit 0", NULL), BENCH_EXIT_ERROR);
 }
@@ -187,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operands_are_pinned_as_asked),
+        cmocka_unit_test(factorizations_are_from_memory_as_asked),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(the_bound_is_reckoned_and_compared),
         cmocka_unit_test(less_memory_than_operands_is_enough),

@@ -148,8 +148,54 @@ static matrix of_factors(const bed *b, const matrix *lu, const int32_t *pivots)
     return a;
 }
 
-static void factor_lu_by(const bed *b, fl_panels panels, size_t tile, size_t rows, size_t cols,
-                         shape kind)
+/* A factorization in a matrix's own place, or by way of another matrix: then from a copy of it. */
+typedef struct course {
+    bool is_through;
+    matrix from, way;
+    filch_data *to;
+    fl_through through;
+} course;
+
+/* Returns the columns that are factored. */
+static fl_columns set_out(const bed *b, course *c, matrix *a, size_t tile)
+{
+    filch_data_desc none = FILCH_DATA_DESC_INIT, to = FILCH_DATA_DESC_INIT;
+    join(b, a, tile);
+    if (!c->is_through)
+        return a->columns;
+    c->from = copy_of(b, a);
+    join(b, &c->from, tile);
+    for (size_t j = 0; j < a->cols; j++)
+        for (size_t i = 0; i < a->rows; i++)
+            set(a, i, j, NAN);
+    none.element = to.element = a->element;
+    none.rows = to.rows = a->rows;
+    none.cols = to.cols = a->cols;
+    none.tile_cols = to.tile_cols = a->columns.tile;
+    none.flags = FILCH_DATA_NO_BUFFER;
+    c->way.columns = a->columns;
+    must(filch_data_create(b->runtime, &none, &c->way.columns.data));
+    c->through.rows = 2 * a->columns.tile;
+    to.ptr = a->at;
+    to.ld = a->ld;
+    to.tile_rows = least(c->through.rows, a->rows);
+    must(filch_data_create(b->runtime, &to, &c->to));
+    c->through.from = c->from.columns.data;
+    c->through.to = c->to;
+    return c->way.columns;
+}
+
+static void arrive(course *c)
+{
+    if (c->is_through) {
+        must(filch_data_destroy(c->to));
+        give(&c->way);
+        give(&c->from);
+    }
+}
+
+static void factor_lu_on(const bed *b, course way, fl_panels panels, size_t tile, size_t rows,
+                         size_t cols, shape kind)
 {
     int32_t pivots[256], theirs[256];
     matrix a = take(b, rows, cols);
@@ -157,9 +203,12 @@ static void factor_lu_by(const bed *b, fl_panels panels, size_t tile, size_t row
     matrix input = copy_of(b, &a), reference = copy_of(b, &a);
     fl_lu *lu = NULL;
     filch_graph *graph = graph_of(b);
-    join(b, &a, tile);
-    must(fl_lu_open(b->dense, &a.columns, panels, &lu));
-    must(fl_lu_factor(lu, graph));
+    const fl_columns columns = set_out(b, &way, &a, tile);
+    must(fl_lu_open(b->dense, &columns, panels, &lu));
+    if (way.is_through)
+        must(fl_lu_factor_through(lu, &way.through, graph));
+    else
+        must(fl_lu_factor(lu, graph));
     run(graph);
     int32_t info = fl_lu_result(lu, pivots);
     assert_int_equal(info, lapack_getrf(&reference, theirs));
@@ -170,10 +219,17 @@ static void factor_lu_by(const bed *b, fl_panels panels, size_t tile, size_t row
     matrix again = of_factors(b, &a, pivots);
     are_equal(b, &again, &input, 400);
     fl_lu_close(lu);
+    arrive(&way);
     give(&again);
     give(&reference);
     give(&input);
     give(&a);
+}
+
+static void factor_lu_by(const bed *b, fl_panels panels, size_t tile, size_t rows, size_t cols,
+                         shape kind)
+{
+    factor_lu_on(b, (course){.is_through = false}, panels, tile, rows, cols, kind);
 }
 
 static void factor_lu(const bed *b, size_t rows, size_t cols, shape kind)
@@ -263,8 +319,8 @@ static void reflectors_hold(const bed *b, fl_qr *qr, const matrix *a, const matr
     give(&r);
 }
 
-static void factor_qr_by(const bed *b, fl_panels panels, size_t tile, size_t rows, size_t cols,
-                         shape kind)
+static void factor_qr_on(const bed *b, course way, fl_panels panels, size_t tile, size_t rows,
+                         size_t cols, shape kind)
 {
     size_t order = least(rows, cols);
     matrix a = take(b, rows, cols), tau = take(b, order, 1), theirs = take(b, order, 1);
@@ -272,9 +328,12 @@ static void factor_qr_by(const bed *b, fl_panels panels, size_t tile, size_t row
     matrix input = copy_of(b, &a), reference = copy_of(b, &a);
     fl_qr *qr = NULL;
     filch_graph *graph = graph_of(b);
-    join(b, &a, tile);
-    must(fl_qr_open(b->dense, &a.columns, tau.at, panels, &qr));
-    must(fl_qr_factor(qr, graph));
+    const fl_columns columns = set_out(b, &way, &a, tile);
+    must(fl_qr_open(b->dense, &columns, tau.at, panels, &qr));
+    if (way.is_through)
+        must(fl_qr_factor_through(qr, &way.through, graph));
+    else
+        must(fl_qr_factor(qr, graph));
     run(graph);
     if (kind != ZERO_COLUMN) {
         lapack_geqrf(b, &reference, &theirs);
@@ -283,11 +342,18 @@ static void factor_qr_by(const bed *b, fl_panels panels, size_t tile, size_t row
     }
     reflectors_hold(b, qr, &a, &input);
     fl_qr_close(qr);
+    arrive(&way);
     give(&reference);
     give(&input);
     give(&theirs);
     give(&tau);
     give(&a);
+}
+
+static void factor_qr_by(const bed *b, fl_panels panels, size_t tile, size_t rows, size_t cols,
+                         shape kind)
+{
+    factor_qr_on(b, (course){.is_through = false}, panels, tile, rows, cols, kind);
 }
 
 static void factor_qr(const bed *b, size_t rows, size_t cols, shape kind)
@@ -372,6 +438,31 @@ static void wide_panels_are_as_lapack_s(void **state)
             }
             end(&b);
         }
+}
+
+static void factor_lu_through(const bed *b, size_t rows, size_t cols, shape kind)
+{
+    factor_lu_on(b, (course){.is_through = true}, FL_PANELS_VENDOR, 16, rows, cols, kind);
+}
+
+static void factor_qr_through(const bed *b, size_t rows, size_t cols, shape kind)
+{
+    factor_qr_on(b, (course){.is_through = true}, FL_PANELS_VENDOR, 16, rows, cols, kind);
+}
+
+/* In eight panels and more, so that some wait for what earlier ones left on the left. */
+static void factors_by_way_of_a_matrix_are_as_lapack_s(void **state)
+{
+    (void)state;
+    factor_all(factor_lu_through);
+    factor_all(factor_qr_through);
+    for (size_t p = 0; p < PLACES; p++) {
+        bed b;
+        begin(&b, &places[p], sizeof(double), PANEL_ROWS);
+        factor_lu_on(&b, (course){.is_through = true}, FL_PANELS_OWN, 150, 190, 190, RANDOM);
+        factor_qr_on(&b, (course){.is_through = true}, FL_PANELS_OWN, 150, 190, 190, RANDOM);
+        end(&b);
+    }
 }
 
 static void qr_is_as_lapack_s(void **state)
@@ -503,6 +594,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lu_is_as_lapack_s),
         cmocka_unit_test(qr_is_as_lapack_s),
+        cmocka_unit_test(factors_by_way_of_a_matrix_are_as_lapack_s),
         cmocka_unit_test(systems_are_solved),
         cmocka_unit_test(a_graph_runs_again),
         cmocka_unit_test(rows_are_exchanged_at_once),

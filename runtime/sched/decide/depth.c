@@ -30,8 +30,11 @@ bool fl_depth_is_held(const fl_worker *w)
  * has one piece in flight: other workers take the next pieces, and no item comes between. */
 bool fl_depth_has_room(const fl_worker *w, uint32_t window)
 {
-    uint32_t most = w->offload != NULL && w->offload->pressed != 0 ? FL_DEPTH_WRITE_BACK * window
-                                                                   : w->pipeline.flight_count;
+    uint32_t most = w->pipeline.flight_count;
+    /* The window may be older than the pressure. */
+    if (w->offload != NULL && w->offload->pressed != 0 && most / FL_DEPTH_WRITE_BACK > window) {
+        most = FL_DEPTH_WRITE_BACK * window;
+    }
     uint32_t count = w->pipeline.in_flight - w->pipeline.writing_back_count;
     /* The depth follows from past items: after a job of short items, a device would take as many
      * long items from other devices at the beginning of the next job. */

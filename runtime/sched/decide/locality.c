@@ -122,20 +122,34 @@ static bool is_sooner(const fl_worker *w, const fl_task *task, const fl_task *be
     return offload->pressed == 0 && (!is_by_rank || task->rank >= before->rank);
 }
 
+/* Tells whether a task is chosen before an earlier one of the window, by levels and by what the two
+ * lack. */
+static bool is_preferred(const fl_worker *w, const fl_task *task, uint64_t lacks,
+                         const fl_task *before, uint64_t least)
+{
+    if (before == NULL || task->level != before->level) {
+        return before == NULL || task->level > before->level;
+    }
+    return lacks < least || (lacks == 0 && least == 0 && is_sooner(w, task, before));
+}
+
+/* A lane without an item takes a complete task of any level: urgent tasks lack operands. */
 uint32_t fl_locality_choose(const fl_worker *w, uint64_t *least)
 {
     const fl_offload *offload = w->offload;
+    bool is_free = w->pipeline.computing < w->device->lanes;
     uint32_t best = offload->window_count;
     *least = UINT64_MAX;
     for (uint32_t i = 0; i < offload->window_count; ++i) {
         const fl_task *task = offload->window[i].task;
         const fl_task *before = best < offload->window_count ? offload->window[best].task : NULL;
-        if (before != NULL && task->level < before->level) {
+        if (before != NULL && task->level < before->level && (!is_free || *least == 0)) {
             continue;
         }
         uint64_t lacks = weigh(kept_lack(w, &offload->window[i]));
-        if (before == NULL || task->level > before->level || lacks < *least ||
-            (lacks == 0 && *least == 0 && is_sooner(w, task, before))) {
+        bool is_first_complete = is_free && lacks == 0 && *least != 0;
+        bool is_behind = is_free && lacks != 0 && *least == 0;
+        if (is_first_complete || (!is_behind && is_preferred(w, task, lacks, before, *least))) {
             *least = lacks;
             best = i;
         }
@@ -143,13 +157,30 @@ uint32_t fl_locality_choose(const fl_worker *w, uint64_t *least)
     return best;
 }
 
+bool fl_locality_is_held(const fl_worker *w, uint32_t lane)
+{
+    fl_marker arriving = w->offload->lane_arriving[lane];
+    return w->offload->lane_load[lane] != 0 && arriving != 0 &&
+           !w->device->backend->lane->is_past(w->device, arriving);
+}
+
+/* Tells whether an item waiting for a copy would leave no lane to items without a wait. */
+static bool is_last_lane(const fl_worker *w)
+{
+    uint32_t held = 0;
+    for (uint32_t lane = 0; lane < w->device->lanes; ++lane) {
+        held += fl_locality_is_held(w, lane);
+    }
+    return held != 0 && held + 1 >= w->device->lanes;
+}
+
 bool fl_locality_waits(const fl_worker *w)
 {
     const fl_offload *offload = w->offload;
     uint64_t least;
     /* Lanes are in order: an item waiting for a copy would delay items without a wait. */
-    if (offload->window_count == 0 || w->pipeline.computing < w->device->lanes ||
-        !fl_locality_chooses(w)) {
+    if (offload->window_count == 0 || !fl_locality_chooses(w) ||
+        (w->pipeline.computing < w->device->lanes && !is_last_lane(w))) {
         return false;
     }
     (void)fl_locality_choose(w, &least);
@@ -172,8 +203,14 @@ static bool is_among(const fl_lack *few, const fl_lack *many)
     return all;
 }
 
+static bool is_longer(const fl_offload *offload, uint32_t index, uint32_t before)
+{
+    return offload->window[index].task->rank > offload->window[before].task->rank;
+}
+
 /* Returns the index of the task whose missing tiles to bring; window_count: no task. The task is of
- * the highest level among tasks with missing bytes, and lets the most tasks run for every byte. */
+ * the highest level among tasks with missing bytes, and lets the most tasks run for every byte;
+ * among equals, it has the longest path. */
 static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes)
 {
     const fl_offload *offload = w->offload;
@@ -199,8 +236,9 @@ static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes)
         for (uint32_t k = 0; k < count; ++k) {
             served += k == i || is_among(&lacks[k], &lacks[i]);
         }
-        if (served / (double)lacks[i].bytes > most) {
-            most = served / (double)lacks[i].bytes;
+        double each = served / (double)lacks[i].bytes;
+        if (each > most || (each == most && is_longer(offload, at[i], best))) {
+            most = each;
             best = at[i];
             *bytes = lacks[i].bytes;
         }

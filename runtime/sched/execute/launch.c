@@ -9,6 +9,7 @@
 
 #include "sched/account/account.h"
 #include "sched/decide/depth.h"
+#include "sched/decide/locality.h"
 #include "sched/decide/lookahead.h"
 #include "sched/execute/backup.h"
 #include "sched/execute/divide.h"
@@ -40,8 +41,18 @@ static bool is_short(const fl_worker *w)
     return ns > 0 && ns <= FL_SHORT_NS;
 }
 
-/* Chooses the lane holding an item waited for, because no wait is then needed; otherwise the lane
- * with the fewest items in flight. */
+/* Tells whether an item goes to a lane before another lane: an item that waits for no copy goes
+ * behind no item that does; of two lanes the lane with fewer items in flight is better. */
+static bool is_better(const fl_worker *w, uint32_t lane, uint32_t best, bool is_complete)
+{
+    const uint32_t *load = w->offload->lane_load;
+    bool is_held = is_complete && fl_locality_is_held(w, lane);
+    bool was_held = is_complete && fl_locality_is_held(w, best);
+    return is_held != was_held ? was_held : load[lane] < load[best];
+}
+
+/* Chooses the lane holding an item waited for, because no wait is then needed; otherwise the best
+ * lane. */
 static uint32_t choose_lane(const fl_worker *w)
 {
     const fl_offload *offload = w->offload;
@@ -55,8 +66,9 @@ static uint32_t choose_lane(const fl_worker *w)
             return lane;
         }
     }
+    bool is_complete = fl_fetch_arriving(w) == 0;
     for (uint32_t lane = 1; lane < w->device->lanes; ++lane) {
-        best = offload->lane_load[lane] < offload->lane_load[best] ? lane : best;
+        best = is_better(w, lane, best, is_complete) ? lane : best;
     }
     bool stays = is_short(w) && offload->lane_load[best] != 0 &&
                  offload->lane_load[last] < offload->lane_load[best] + FL_SHORT_IN_ROW;
@@ -552,6 +564,9 @@ static void note_taken(fl_worker *w, fl_in_flight *flight)
     w->pipeline.long_ns += fl_depth_part(flight);
     fl_account_event(w, FL_EVENT_LAUNCHED, &flight->item);
     flight->arriving = fl_worker_computes(w) ? fl_fetch_arriving(w) : 0;
+    if (flight->arriving != 0) {
+        w->offload->lane_arriving[flight->lane] = flight->arriving;
+    }
     flight->arrived = 0;
 }
 

@@ -446,6 +446,20 @@ static bool is_time_to_steal(const fl_worker *w)
     return w->pipeline.in_flight - w->pipeline.writing_back_count <= (w->theft.brought_ns > 0);
 }
 
+/* Tells whether to launch nothing before a copy has arrived. While a lane is free, tasks just made
+ * ready count, and claimed tasks go first. */
+static bool waits_for_copies(fl_worker *w)
+{
+    if (w->pipeline.computing < w->device->lanes && w->offload->window_count != 0) {
+        bool has_claimed = w->ready.claimed != NULL || w->ready.part != NULL ||
+                           !fl_inbox_is_empty(&w->queues.claimed);
+        if (has_claimed || !fl_window_gather(w)) {
+            return false;
+        }
+    }
+    return fl_locality_waits(w);
+}
+
 fl_act fl_pipeline_step(fl_worker *w)
 {
     if (FL_UNLIKELY(fl_pipeline_is_down(w))) {
@@ -480,7 +494,7 @@ fl_act fl_pipeline_step(fl_worker *w)
                 break;
             }
         }
-        if (w->offload != NULL && fl_locality_waits(w)) {
+        if (w->offload != NULL && waits_for_copies(w)) {
             fetch_ahead(w);
             break;
         }

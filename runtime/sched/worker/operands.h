@@ -35,6 +35,7 @@ typedef struct fl_offload {
     uint64_t range[2];
     fl_block *scratch[FL_LANE_LIMIT];         /* scratch memory of a lane's items, or null */
     uint32_t lane_load[FL_LANE_LIMIT];        /* items in flight */
+    fl_marker lane_arriving[FL_LANE_LIMIT];   /* newest copy that a lane's items wait for, or 0 */
     uint32_t lane_last;                       /* lane of the last launch */
     uint32_t samples;                         /* items in flight that the speed model waits for */
     uint32_t beside;                          /* items to time after the last sample */
