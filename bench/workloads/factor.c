@@ -15,7 +15,7 @@
 #define ERROR_ROUNDOFFS 16
 
 enum kind { LU, QR };
-enum handle { MATRIX, INPUT, RESULT };
+enum handle { MATRIX, INPUT, RESULT, BETWEEN }; /* between: of by way of a matrix */
 enum codelet { COPY };
 
 typedef struct factor {
@@ -112,7 +112,8 @@ static filch_status add_through(const factor *f, bench_built *built)
 {
     const part *p = built->own;
     fl_through through = {.rows = 0};
-    filch_status status = bench_square_through(&f->square, built, INPUT, RESULT, &through);
+    filch_status status =
+        bench_square_through(&f->square, built, INPUT, RESULT, f->kind == LU, &through);
     if (status != FILCH_OK)
         return status;
     return f->kind == LU ? fl_lu_factor_through(p->lu, &through, built->graph)

@@ -261,22 +261,27 @@ filch_status bench_square_data(const bench_square *s, bench_built *built, void *
 }
 
 filch_status bench_square_through(const bench_square *s, bench_built *built, size_t input,
-                                  size_t result, fl_through *through)
+                                  size_t result, bool is_by_temporary, fl_through *through)
 {
     size_t least = DELIVERED_BYTES / s->kernels->element;
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
-    through->rows = (least + s->tile - 1) / s->tile * s->tile;
+    size_t rows = (least + s->tile - 1) / s->tile * s->tile;
     desc.ptr = s->result;
     desc.element = s->kernels->element;
     desc.rows = desc.cols = desc.ld = s->n;
-    desc.tile_rows = through->rows < s->n ? through->rows : 0;
+    desc.tile_rows = rows < s->n ? rows : 0;
     desc.tile_cols = s->tile;
     desc.label = "result";
     filch_status status = bench_square_data(s, built, s->input, input);
     if (status == FILCH_OK)
         status = filch_data_create(built->runtime, &desc, &built->data[result]);
-    through->from = built->data[input];
-    through->to = built->data[result];
+    desc.ptr = NULL;
+    desc.ld = 0;
+    desc.label = "between";
+    desc.flags = FILCH_DATA_TEMPORARY;
+    if (status == FILCH_OK && is_by_temporary)
+        status = filch_data_create(built->runtime, &desc, &built->data[result + 1]);
+    *through = (fl_through){built->data[input], built->data[result], built->data[result + 1], rows};
     return status;
 }
 

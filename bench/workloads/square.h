@@ -83,10 +83,10 @@ uint32_t bench_square_owner(const bench_square *square, size_t i, size_t j);
 /* A handle of an n x n matrix: the input, or filch's result; null: one without a buffer. */
 filch_status bench_square_data(const bench_square *square, bench_built *built, void *matrix,
                                size_t index);
-/* Where is_through is set: handles of the input and of filch's result, for a factorization by way
- * of a third. */
+/* Where is_through is set: handles of the input and of filch's result, and behind that the
+ * temporary, if asked for, of a factorization by way of a further matrix. */
 filch_status bench_square_through(const bench_square *square, bench_built *built, size_t input,
-                                  size_t result, fl_through *through);
+                                  size_t result, bool is_by_temporary, fl_through *through);
 /* The graph that copies the input, or another matrix of its tiles, to filch's result, where the
  * devices keep both; the numbers are those of the handles and of the codelet that is made. */
 filch_status bench_square_restore(bench_square *square, bench_built *built, size_t input,

@@ -52,9 +52,11 @@ typedef enum fl_panels { FL_PANELS_VENDOR, FL_PANELS_OWN } fl_panels;
  * and rows of the factors as soon as they are final. Where both are in the host's memory, these
  * copies are beside kernels from the first block column to the last rows. */
 typedef struct fl_through {
-    filch_data *from; /* as large as the matrix, in its block columns */
-    filch_data *to;   /* likewise, in tiles of as many columns and of `rows` rows */
-    size_t rows;      /* a multiple of the columns of a block */
+    filch_data *from;    /* as large as the matrix, in its block columns */
+    filch_data *to;      /* likewise, in tiles of as many columns and of `rows` rows */
+    filch_data *between; /* a temporary in the tiles of `to`, by which rows leave the matrix, so
+                            that nothing there waits for the way to the host; null: straight */
+    size_t rows;         /* a multiple of the columns of a block */
 } fl_through;
 
 /* Makes codelets; those run until the runtime ends. */

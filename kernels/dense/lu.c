@@ -14,8 +14,10 @@
 
 /* filch's limit of accesses, but for the block column itself. */
 #define PIVOTS_MOST 254
-/* Panels after which exchanges on the left are due, of a factorization by way of a matrix. */
+/* Panels after which exchanges on the left are due, and final rows are sent, of a factorization by
+ * way of a matrix. */
 #define LEFT_PANELS 4
+#define SENT_PANELS 8
 
 struct fl_lu {
     const fl_dense *dense;
@@ -456,31 +458,16 @@ static filch_status add_left(const fl_lu *lu, size_t j, size_t k, filch_graph *g
         (fl_dense_args){0}, accesses, lu->has_exchange ? 3 : 2, fl_columns_owner(&lu->a, j), last);
 }
 
-/* The panel that was added last waits for an earlier one's exchanges on the left, and what they
- * made final: nothing else does, and without it they would come last of all. */
-static filch_status wait_for_left(const fl_lu *lu, const filch_task *left, size_t count,
-                                  filch_graph *graph)
-{
-    filch_status status = FILCH_OK;
-    for (size_t j = 0; j < count && status == FILCH_OK; j++)
-        if (left[j] != 0)
-            status = filch_graph_edge(graph, left[j], lu->begins);
-    return status;
-}
-
-/* left: for each block column the last task of the step on the left. */
 static filch_status add_step_through(fl_lu *lu, const fl_step *step, const fl_through *through,
-                                     filch_task *left, filch_graph *graph)
+                                     fl_laps *lefts, fl_laps *sends, filch_graph *graph)
 {
     size_t k = step->at, row = k + 1 < lu->panels ? (k + 1) * lu->a.tile : lu->a.rows;
     size_t first = fl_through_tiles(through, &lu->a, k * lu->a.tile);
     size_t end = fl_through_tiles(through, &lu->a, row);
     fl_step to = *step;
     filch_status status = begin_step(lu, step, graph);
-    if (status == FILCH_OK && k >= LEFT_PANELS)
-        status = wait_for_left(lu, left, k - LEFT_PANELS + 1, graph);
-    for (size_t j = 0; j < lu->panels; j++)
-        left[j] = 0;
+    filch_task *left = fl_laps_next(lefts, k, lu->begins, graph, &status);
+    filch_task *sent = fl_laps_next(sends, k, lu->begins, graph, &status);
     for (to.to = 0; to.to < fl_columns_count(&lu->a) && status == FILCH_OK; to.to++) {
         filch_task *last = to.to <= k ? &left[to.to] : NULL;
         if (to.to > k)
@@ -488,7 +475,8 @@ static filch_status add_step_through(fl_lu *lu, const fl_step *step, const fl_th
         else if (to.to < k)
             status = add_left(lu, to.to, k, graph, last);
         if (status == FILCH_OK)
-            status = fl_through_deliver(lu->dense, through, &lu->a, to.to, first, end, graph, last);
+            status = fl_through_deliver(lu->dense, through, &lu->a, to.to, first, end, graph, last,
+                                        &sent[to.to]);
     }
     return status;
 }
@@ -496,18 +484,21 @@ static filch_status add_step_through(fl_lu *lu, const fl_step *step, const fl_th
 filch_status fl_lu_factor_through(fl_lu *lu, const fl_through *through, filch_graph *graph)
 {
     fl_step step = step_of(lu);
-    filch_task *left = calloc(LEFT_PANELS * lu->panels, sizeof *left);
-    filch_status status = left ? FILCH_OK : FILCH_OUT_OF_MEMORY;
-    for (size_t j = 0; j < fl_columns_count(&lu->a) && status == FILCH_OK; j++)
+    size_t columns = fl_columns_count(&lu->a);
+    fl_laps lefts = {.tasks = NULL}, sends = {.tasks = NULL};
+    filch_status status = fl_laps_open(&lefts, LEFT_PANELS, columns);
+    if (status == FILCH_OK)
+        status = fl_laps_open(&sends, SENT_PANELS, columns);
+    for (size_t j = 0; j < columns && status == FILCH_OK; j++)
         status = fl_through_bring(lu->dense, through, &lu->a, j, graph);
     for (step.at = 0; step.at < lu->panels && status == FILCH_OK; step.at++) {
         step.order = order_of(lu, step.at);
-        status =
-            add_step_through(lu, &step, through, left + step.at % LEFT_PANELS * lu->panels, graph);
+        status = add_step_through(lu, &step, through, &lefts, &sends, graph);
         if (lu->uppers && status == FILCH_OK)
             status = add_upper(lu, step.at, graph);
     }
-    free(left);
+    fl_laps_close(&sends);
+    fl_laps_close(&lefts);
     return status;
 }
 

@@ -424,7 +424,7 @@ static filch_status deliver(const fl_qr *qr, const fl_through *through, size_t j
     size_t row = k + 1 < qr->panels && j > k ? (k + 1) * qr->a.tile : qr->a.rows;
     return fl_through_deliver(qr->dense, through, &qr->a, j,
                               fl_through_tiles(through, &qr->a, k * qr->a.tile),
-                              fl_through_tiles(through, &qr->a, row), graph, NULL);
+                              fl_through_tiles(through, &qr->a, row), graph, NULL, NULL);
 }
 
 filch_status fl_qr_factor_through(fl_qr *qr, const fl_through *through, filch_graph *graph)

@@ -1,6 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/dense/through.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+filch_status fl_laps_open(fl_laps *laps, size_t steps, size_t columns)
+{
+    *laps = (fl_laps){calloc(steps * columns, sizeof *laps->tasks), steps, columns};
+    return laps->tasks ? FILCH_OK : FILCH_OUT_OF_MEMORY;
+}
+
+void fl_laps_close(fl_laps *laps)
+{
+    free(laps->tasks);
+}
+
+filch_task *fl_laps_next(fl_laps *laps, size_t step, filch_task begins, filch_graph *graph,
+                         filch_status *status)
+{
+    filch_task *tasks = laps->tasks + step % laps->steps * laps->columns;
+    for (size_t j = 0; j < laps->columns && *status == FILCH_OK; j++)
+        if (tasks[j] != 0)
+            *status = filch_graph_edge(graph, tasks[j], begins);
+    memset(tasks, 0, laps->columns * sizeof *tasks);
+    return tasks;
+}
+
 /* The rows from args->row on of one view to the other, or as many as it has. */
 int fl_dense_run_move(const fl_place *on, const filch_call *call)
 {
@@ -20,14 +45,19 @@ filch_status fl_through_bring(const fl_dense *dense, const fl_through *through, 
 
 filch_status fl_through_deliver(const fl_dense *dense, const fl_through *through,
                                 const fl_columns *a, size_t j, size_t first, size_t end,
-                                filch_graph *graph, filch_task *last)
+                                filch_graph *graph, filch_task *left, filch_task *sent)
 {
+    filch_codelet *move = dense->codelets[FL_DENSE_MOVE];
+    filch_data *between = through->between ? through->between : through->to;
+    uint32_t owner = fl_columns_owner(a, j);
     filch_status status = FILCH_OK;
     for (size_t i = first; i < end && status == FILCH_OK; i++) {
-        const filch_access accesses[] = {FILCH_R(a->data, 0, j), FILCH_W(through->to, i, j)};
-        const fl_dense_args args = {.row = i * through->rows};
-        status = fl_dense_add_named(dense, graph, dense->codelets[FL_DENSE_MOVE], args, accesses, 2,
-                                    fl_columns_owner(a, j), last);
+        const filch_access leave[] = {FILCH_R(a->data, 0, j), FILCH_W(between, i, j)};
+        const filch_access send[] = {FILCH_R(between, i, j), FILCH_W(through->to, i, j)};
+        const fl_dense_args from = {.row = i * through->rows}, whole = {.row = 0};
+        status = fl_dense_add_named(dense, graph, move, from, leave, 2, owner, left);
+        if (status == FILCH_OK && through->between)
+            status = fl_dense_add_named(dense, graph, move, whole, send, 2, owner, sent);
     }
     return status;
 }

@@ -5,14 +5,30 @@
 
 #include "kernels/dense/codelets.h"
 
+/* Tasks of the last steps, one a block column, that a later step waits for. No data demands it:
+ * without it they would come last of all. */
+typedef struct fl_laps {
+    filch_task *tasks; /* 0: none */
+    size_t steps;      /* between a task's step and the one that waits */
+    size_t columns;
+} fl_laps;
+
+filch_status fl_laps_open(fl_laps *laps, size_t steps, size_t columns);
+void fl_laps_close(fl_laps *laps);
+/* `begins`, the first task of a step, waits for the tasks of laps->steps steps before. Returns the
+ * tasks of the step itself, which are none yet. */
+filch_task *fl_laps_next(fl_laps *laps, size_t step, filch_task begins, filch_graph *graph,
+                         filch_status *status);
+
 /* A's block column j := the input's. */
 filch_status fl_through_bring(const fl_dense *dense, const fl_through *through, const fl_columns *a,
                               size_t j, filch_graph *graph);
-/* Tiles [first, end) of the factors down block column j := A's. *last: the last task, where there
- * is one. */
+/* Tiles [first, end) of the factors down block column j := A's, by way of the temporary where there
+ * is one. *left: the last task that reads A; *sent: the last one that reads the temporary. Either
+ * may be null, and is set where there is such a task. */
 filch_status fl_through_deliver(const fl_dense *dense, const fl_through *through,
                                 const fl_columns *a, size_t j, size_t first, size_t end,
-                                filch_graph *graph, filch_task *last);
+                                filch_graph *graph, filch_task *left, filch_task *sent);
 /* Tiles of the factors down a block column whose rows are above A's row `row`; with all the rows,
  * all of them. */
 size_t fl_through_tiles(const fl_through *through, const fl_columns *a, size_t row);

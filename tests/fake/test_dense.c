@@ -150,9 +150,9 @@ static matrix of_factors(const bed *b, const matrix *lu, const int32_t *pivots)
 
 /* A factorization in a matrix's own place, or by way of another matrix: then from a copy of it. */
 typedef struct course {
-    bool is_through;
+    bool is_through, is_by_temporary;
     matrix from, way;
-    filch_data *to;
+    filch_data *to, *between;
     fl_through through;
 } course;
 
@@ -180,14 +180,22 @@ static fl_columns set_out(const bed *b, course *c, matrix *a, size_t tile)
     to.ld = a->ld;
     to.tile_rows = least(c->through.rows, a->rows);
     must(filch_data_create(b->runtime, &to, &c->to));
+    to.ptr = NULL;
+    to.ld = 0;
+    to.flags = FILCH_DATA_TEMPORARY;
+    if (c->is_by_temporary)
+        must(filch_data_create(b->runtime, &to, &c->between));
     c->through.from = c->from.columns.data;
     c->through.to = c->to;
+    c->through.between = c->between;
     return c->way.columns;
 }
 
 static void arrive(course *c)
 {
     if (c->is_through) {
+        if (c->between)
+            must(filch_data_destroy(c->between));
         must(filch_data_destroy(c->to));
         give(&c->way);
         give(&c->from);
@@ -442,7 +450,9 @@ static void wide_panels_are_as_lapack_s(void **state)
 
 static void factor_lu_through(const bed *b, size_t rows, size_t cols, shape kind)
 {
-    factor_lu_on(b, (course){.is_through = true}, FL_PANELS_VENDOR, 16, rows, cols, kind);
+    course direct = {.is_through = true}, by = {.is_through = true, .is_by_temporary = true};
+    factor_lu_on(b, direct, FL_PANELS_VENDOR, 16, rows, cols, kind);
+    factor_lu_on(b, by, FL_PANELS_VENDOR, 16, rows, cols, kind);
 }
 
 static void factor_qr_through(const bed *b, size_t rows, size_t cols, shape kind)
@@ -460,6 +470,8 @@ static void factors_by_way_of_a_matrix_are_as_lapack_s(void **state)
         bed b;
         begin(&b, &places[p], sizeof(double), PANEL_ROWS);
         factor_lu_on(&b, (course){.is_through = true}, FL_PANELS_OWN, 150, 190, 190, RANDOM);
+        factor_lu_on(&b, (course){.is_through = true, .is_by_temporary = true}, FL_PANELS_OWN, 150,
+                     190, 190, RANDOM);
         factor_qr_on(&b, (course){.is_through = true}, FL_PANELS_OWN, 150, 190, 190, RANDOM);
         end(&b);
     }
