@@ -50,7 +50,8 @@ fl_tiled fl_operands_matrix(fl_operands *o, void *ptr, int64_t rows, int64_t col
     desc.tile_rows = least(tile_rows, rows);
     desc.tile_cols = least(tile_cols, cols);
     desc.flags = o->is_held && is_output(o, ptr) ? FILCH_DATA_MANAGED : 0;
-    return (fl_tiled){make(o, &desc), tiles(rows, tile_rows), tiles(cols, tile_cols)};
+    return (fl_tiled){make(o, &desc), tiles(rows, tile_rows), tiles(cols, tile_cols),
+                      desc.tile_rows, desc.tile_cols};
 }
 
 filch_data *fl_operands_infos(fl_operands *o, int32_t *infos, int64_t count)

@@ -2,7 +2,7 @@
 /* Cholesky factorization by tiles, right-looking, of either triangle (A. Buttari et al., "A class
  * of parallel tiled linear algebra algorithms for multicore architectures", Parallel Computing 35,
  * 2009), and the solution by it. */
-#include "kernels/dense/tiles.h"
+#include "kernels/dense/inverses.h"
 
 /* Tile (i, k) of L, or (k, i) of U. */
 static filch_access factor(int fill, const fl_tiled *a, uint32_t i, uint32_t k,
@@ -66,7 +66,8 @@ void fl_tiles_potrs(fl_tile_graph *g, int fill, const fl_tiled *a, const fl_tile
                            .op_a = is_lower ? FL_VENDOR_OP_N : FL_VENDOR_OP_T,
                            .diagonal = FL_VENDOR_NON_UNIT,
                            .alpha = 1};
-    fl_tiles_trsm(g, &form, a, b);
+    filch_data *inverses = fl_inverses_add(g, &form, a, 2 * b->cols * b->tile_cols);
+    fl_inverses_trsm(g, &form, a, b, inverses);
     form.op_a = fl_tile_flip(form.op_a);
-    fl_tiles_trsm(g, &form, a, b);
+    fl_inverses_trsm(g, &form, a, b, inverses);
 }

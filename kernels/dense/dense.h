@@ -52,15 +52,6 @@ filch_status fl_dense_open(const fl_dense_desc *desc, fl_dense **out);
 /* Not before the graphs and the parts that were made from it; null is allowed. */
 void fl_dense_close(fl_dense *dense);
 
-/* --- Triangles --- */
-
-/* B := op(A)^-1 B for the triangle `fill` of the square A; form->op_a, fill and diagonal count. */
-filch_status fl_dense_solve(const fl_dense *dense, const fl_vendor_form *form, const fl_columns *a,
-                            const fl_columns *b, filch_graph *graph);
-/* B := A^-1 B by a Cholesky factor in the triangle `fill`, as LAPACK's potrs. */
-filch_status fl_dense_potrs(const fl_dense *dense, int fill, const fl_columns *a,
-                            const fl_columns *b, filch_graph *graph);
-
 /* --- LU --- */
 
 typedef struct fl_lu fl_lu;

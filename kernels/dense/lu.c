@@ -31,8 +31,9 @@ struct fl_lu {
     filch_data *info;
     filch_data *inverses; /* of the panels' diagonal blocks */
     filch_data *identity;
-    filch_data *state;  /* words */
-    filch_data *uppers; /* inverses of U's diagonal blocks, turned; null: none are made */
+    filch_data *state;   /* words */
+    filch_data *uppers;  /* inverses of U's diagonal blocks, turned; null: none are made */
+    filch_data *solving; /* likewise, made anew by every solve; null: before the first */
 };
 
 /* views: inverse, identity, scratch. */
@@ -240,7 +241,7 @@ filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_panels panels, 
     return status;
 }
 
-filch_status fl_lu_keep_inverses(fl_lu *lu)
+static filch_status make_uppers(const fl_lu *lu, filch_data **out)
 {
     size_t tile = lu->a.tile;
     const filch_data_desc uppers = {.element = lu->dense->desc.element,
@@ -248,7 +249,12 @@ filch_status fl_lu_keep_inverses(fl_lu *lu)
                                     .cols = lu->panels * tile,
                                     .tile_cols = tile,
                                     .flags = FILCH_DATA_NO_BUFFER};
-    return lu->unit ? fl_dense_data(lu->dense, uppers, "inverses", &lu->uppers) : FILCH_OK;
+    return fl_dense_data(lu->dense, uppers, "inverses", out);
+}
+
+filch_status fl_lu_keep_inverses(fl_lu *lu)
+{
+    return lu->unit ? make_uppers(lu, &lu->uppers) : FILCH_OK;
 }
 
 filch_data *fl_lu_inverses(const fl_lu *lu, int fill)
@@ -260,8 +266,8 @@ void fl_lu_close(fl_lu *lu)
 {
     if (!lu)
         return;
-    filch_data *const handles[] = {lu->pivots,   lu->lists, lu->info,  lu->inverses,
-                                   lu->identity, lu->state, lu->uppers};
+    filch_data *const handles[] = {lu->pivots,   lu->lists, lu->info,   lu->inverses,
+                                   lu->identity, lu->state, lu->uppers, lu->solving};
     for (size_t k = 0; k < sizeof handles / sizeof *handles; k++)
         if (handles[k])
             (void)filch_data_destroy(handles[k]);
@@ -335,11 +341,11 @@ static filch_status add_panel(const fl_lu *lu, size_t k, filch_graph *graph)
                         args.inverts ? 6 : 3, fl_columns_owner(&lu->a, k));
 }
 
-static filch_status add_upper(const fl_lu *lu, size_t k, filch_graph *graph)
+static filch_status add_upper(const fl_lu *lu, size_t k, filch_data *uppers, filch_graph *graph)
 {
     const fl_dense_args args = {
         .row = k * lu->a.tile, .order = order_of(lu, k), .fill = FL_VENDOR_FILL_UPPER};
-    const filch_access accesses[] = {FILCH_R(lu->a.data, 0, k), FILCH_W(lu->uppers, 0, k),
+    const filch_access accesses[] = {FILCH_R(lu->a.data, 0, k), FILCH_W(uppers, 0, k),
                                      FILCH_R(lu->identity, 0, 0),
                                      fl_dense_scratch(lu->dense, args.order, args.order)};
     return fl_dense_add(lu->dense, graph, lu->dense->codelets[FL_DENSE_INVERT], args, accesses, 4,
@@ -424,26 +430,50 @@ filch_status fl_lu_factor(fl_lu *lu, filch_graph *graph)
              step.to++)
             status = update(lu, &step, graph);
         if (lu->uppers && status == FILCH_OK)
-            status = add_upper(lu, step.at, graph);
+            status = add_upper(lu, step.at, lu->uppers, graph);
     }
     for (size_t j = 0; j + 1 < lu->panels && status == FILCH_OK; j++)
         status = add_swaps(lu, &lu->a, j, j + 1, false, graph);
     return status;
 }
 
+/* Inverses of U's diagonal blocks, for solutions that they pay for, unless the factorization makes
+ * them. */
+static filch_status add_uppers(fl_lu *lu, const fl_columns *b, filch_graph *graph)
+{
+    filch_status status = FILCH_OK;
+    if (lu->uppers || !lu->unit || !fl_inverse_pays(lu->a.tile, b->cols))
+        return FILCH_OK;
+    if (!lu->solving)
+        status = make_uppers(lu, &lu->solving);
+    for (size_t k = 0; k < lu->panels && status == FILCH_OK; k++)
+        status = add_upper(lu, k, lu->solving, graph);
+    return status;
+}
+
+/* The last block of L, which no update needs, has no inverse. */
+static filch_status solve(const fl_lu *lu, int fill, int op, const fl_columns *b,
+                          filch_graph *graph)
+{
+    bool is_upper = fill == FL_VENDOR_FILL_UPPER;
+    const fl_vendor_form form = {
+        .fill = fill, .op_a = op, .diagonal = is_upper ? FL_VENDOR_NON_UNIT : FL_VENDOR_UNIT};
+    const fl_inverses by = {.data = !is_upper    ? lu->inverses
+                                    : lu->uppers ? lu->uppers
+                                                 : lu->solving,
+                            .count = is_upper ? lu->panels : lu->panels - 1};
+    return fl_dense_solve(lu->dense, &form, &lu->a, b, by, graph);
+}
+
 filch_status fl_lu_solve(fl_lu *lu, int op, const fl_columns *b, filch_graph *graph)
 {
-    const fl_vendor_form lower = {
-        .fill = FL_VENDOR_FILL_LOWER, .op_a = op, .diagonal = FL_VENDOR_UNIT};
-    const fl_vendor_form upper = {.fill = FL_VENDOR_FILL_UPPER, .op_a = op};
+    static const int fills[] = {FL_VENDOR_FILL_LOWER, FL_VENDOR_FILL_UPPER};
     bool is_plain = op == FL_VENDOR_OP_N;
-    filch_status status = FILCH_OK;
+    filch_status status = add_uppers(lu, b, graph);
     for (size_t j = 0; is_plain && j < fl_columns_count(b) && status == FILCH_OK; j++)
         status = add_swaps(lu, b, j, 0, false, graph);
-    if (status == FILCH_OK)
-        status = fl_dense_solve(lu->dense, is_plain ? &lower : &upper, &lu->a, b, graph);
-    if (status == FILCH_OK)
-        status = fl_dense_solve(lu->dense, is_plain ? &upper : &lower, &lu->a, b, graph);
+    for (int k = 0; k < 2 && status == FILCH_OK; k++)
+        status = solve(lu, fills[is_plain ? k : 1 - k], op, b, graph);
     for (size_t j = 0; !is_plain && j < fl_columns_count(b) && status == FILCH_OK; j++)
         status = add_swaps(lu, b, j, 0, true, graph);
     return status;

@@ -4,6 +4,7 @@
  * rows for the rest (right-looking), of A', products of the rest that enter them (left-looking). */
 #include "kernels/dense/codelets.h"
 #include "kernels/dense/steps.h"
+#include "kernels/dense/tiles.h"
 
 /* Rows of the block column on the side of the diagonal block where the triangle is. */
 static void rest_of(const filch_call *call, uint64_t *first, uint64_t *count)
@@ -49,11 +50,14 @@ static int solve(const fl_place *on, const filch_call *call, const filch_view *s
     const fl_vendor_form form = {
         .fill = args->fill, .op_a = args->op, .diagonal = args->diagonal, .alpha = 1};
     const filch_view a = fl_part(&call->views[0], args->row, 0, order, order);
+    bool is_turned = args->fill == FL_VENDOR_FILL_UPPER;
+    const fl_vendor_form whole = {.op_a = is_turned ? fl_tile_flip(args->op) : args->op,
+                                  .alpha = 1};
     if (!args->inverts || !on->lane)
         return fl_place_trsm(on, &form, &a, solved);
     const filch_view inverse = fl_part(&more[0], 0, 0, order, order);
     const filch_view room = fl_dense_room(&more[1], order, solved->cols, solved->element);
-    return fl_place_multiply(on, &form, &inverse, solved, &room);
+    return fl_place_multiply(on, &whole, &inverse, solved, &room);
 }
 
 int fl_dense_run_step(const fl_place *on, const filch_call *call)
@@ -105,7 +109,7 @@ filch_status fl_dense_add_step(const fl_dense *dense, const fl_step *step, filch
 }
 
 filch_status fl_dense_solve(const fl_dense *dense, const fl_vendor_form *form, const fl_columns *a,
-                            const fl_columns *b, filch_graph *graph)
+                            const fl_columns *b, fl_inverses inverses, filch_graph *graph)
 {
     bool is_forward = (form->fill == FL_VENDOR_FILL_LOWER) == (form->op_a == FL_VENDOR_OP_N);
     size_t count = fl_columns_count(a);
@@ -114,18 +118,9 @@ filch_status fl_dense_solve(const fl_dense *dense, const fl_vendor_form *form, c
     for (size_t k = 0; k < count && status == FILCH_OK; k++) {
         step.at = is_forward ? k : count - 1 - k;
         step.order = fl_columns_width(a, step.at);
+        step.inverses = step.at < inverses.count ? inverses.data : NULL;
         for (step.to = 0; step.to < fl_columns_count(b) && status == FILCH_OK; step.to++)
             status = fl_dense_add_step(dense, &step, graph);
     }
     return status;
-}
-
-filch_status fl_dense_potrs(const fl_dense *dense, int fill, const fl_columns *a,
-                            const fl_columns *b, filch_graph *graph)
-{
-    bool is_lower = fill == FL_VENDOR_FILL_LOWER;
-    fl_vendor_form form = {.fill = fill, .op_a = is_lower ? FL_VENDOR_OP_N : FL_VENDOR_OP_T};
-    filch_status status = fl_dense_solve(dense, &form, a, b, graph);
-    form.op_a = is_lower ? FL_VENDOR_OP_T : FL_VENDOR_OP_N;
-    return status == FILCH_OK ? fl_dense_solve(dense, &form, a, b, graph) : status;
 }

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/dense/tiles.h"
 
+#include "kernels/dense/inverses.h"
 #include "kernels/dense/place.h"
+
+#include <stdlib.h>
+
+/* A triangle's inverse is the less exact, the larger the triangle: of this order GPUs have a
+ * product at nearly their best. */
+#define INVERTED 512
 
 typedef struct tile_args {
     fl_vendor_form form;
@@ -23,6 +30,10 @@ static int run(fl_tile_op op, const fl_place *on, const filch_call *call)
         return fl_place_trmm(on, form, &v[0], &v[1]);
     case FL_TILE_TRSM:
         return fl_place_trsm(on, form, &v[0], &v[1]);
+    case FL_TILE_INVERT:
+        return fl_inverses_make(on, form, v);
+    case FL_TILE_SOLVE:
+        return fl_inverses_solve(on, form, v);
     default:
         return fl_place_potrf(on, form->fill, &v[0], v[1].ptr);
     }
@@ -55,6 +66,17 @@ static double work_potrf(const filch_call *call)
     return volume(&call->views[0]) * (double)call->views[0].rows / 3;
 }
 
+static double work_invert(const filch_call *call)
+{
+    double order = (double)call->views[1].rows;
+    return volume(&call->views[0]) * order / 3;
+}
+
+static double work_solve(const filch_call *call)
+{
+    return volume(&call->views[2]) * (double)call->views[0].rows;
+}
+
 #define FUNCTIONS(name, OP)                                                                \
     static int host_##name(const filch_call *call)                                         \
     {                                                                                      \
@@ -74,6 +96,8 @@ FUNCTIONS(syrk, FL_TILE_SYRK)
 FUNCTIONS(trmm, FL_TILE_TRMM)
 FUNCTIONS(trsm, FL_TILE_TRSM)
 FUNCTIONS(potrf, FL_TILE_POTRF)
+FUNCTIONS(invert, FL_TILE_INVERT)
+FUNCTIONS(solve, FL_TILE_SOLVE)
 
 #define ROW(OP, name, work) [OP] = {#name, host_##name, enqueue_##name, work}
 
@@ -82,9 +106,11 @@ static const struct {
     filch_host_fn host;
     filch_enqueue_fn enqueue;
     filch_work_fn work;
-} ops[FL_TILE_OPS] = {ROW(FL_TILE_GEMM, gemm, work_gemm), ROW(FL_TILE_SYMM, symm, work_gemm),
-                      ROW(FL_TILE_SYRK, syrk, work_syrk), ROW(FL_TILE_TRMM, trmm, work_syrk),
-                      ROW(FL_TILE_TRSM, trsm, work_syrk), ROW(FL_TILE_POTRF, potrf, work_potrf)};
+} ops[FL_TILE_OPS] = {
+    ROW(FL_TILE_GEMM, gemm, work_gemm),       ROW(FL_TILE_SYMM, symm, work_gemm),
+    ROW(FL_TILE_SYRK, syrk, work_syrk),       ROW(FL_TILE_TRMM, trmm, work_syrk),
+    ROW(FL_TILE_TRSM, trsm, work_syrk),       ROW(FL_TILE_POTRF, potrf, work_potrf),
+    ROW(FL_TILE_INVERT, invert, work_invert), ROW(FL_TILE_SOLVE, solve, work_solve)};
 
 static int run_nothing(const filch_call *call)
 {
@@ -96,7 +122,7 @@ filch_status fl_tiles_open(fl_tiles *tiles, filch_runtime *runtime, fl_vendor *v
                            const fl_dense_host *host, bool is_idle)
 {
     filch_status status = FILCH_OK;
-    *tiles = (fl_tiles){.runtime = runtime, .host = host};
+    *tiles = (fl_tiles){.runtime = runtime, .host = host, .inverted = vendor ? INVERTED : 0};
     for (int op = 0; op < FL_TILE_OPS; op++)
         for (int single = 0; single < 2 && status == FILCH_OK; single++) {
             filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
@@ -128,6 +154,29 @@ void fl_tile_graph_close(fl_tile_graph *g)
     if (g->graph)
         (void)filch_graph_destroy(g->graph);
     g->graph = NULL;
+    for (size_t k = 0; k < g->kept_count; k++)
+        (void)filch_data_destroy(g->kept[k]);
+    free(g->kept);
+    g->kept = NULL;
+    g->kept_count = 0;
+}
+
+filch_data *fl_tile_keep(fl_tile_graph *g, const filch_data_desc *desc)
+{
+    filch_data **kept = NULL, *data = NULL;
+    if (g->status != FILCH_OK)
+        return NULL;
+    kept = realloc(g->kept, (g->kept_count + 1) * sizeof *kept);
+    if (!kept) {
+        g->status = FILCH_OUT_OF_MEMORY;
+        return NULL;
+    }
+    g->kept = kept;
+    g->status = filch_data_create(g->tiles->runtime, desc, &data);
+    if (g->status != FILCH_OK)
+        return NULL;
+    g->kept[g->kept_count++] = data;
+    return data;
 }
 
 void fl_tile_add(fl_tile_graph *g, fl_tile_op op, const fl_vendor_form *form,

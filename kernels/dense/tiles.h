@@ -14,6 +14,8 @@ typedef enum fl_tile_op {
     FL_TILE_TRMM,
     FL_TILE_TRSM,
     FL_TILE_POTRF,
+    FL_TILE_INVERT, /* see inverses.h */
+    FL_TILE_SOLVE,
     FL_TILE_OPS
 } fl_tile_op;
 
@@ -22,6 +24,7 @@ typedef struct fl_tiles {
     filch_runtime *runtime;
     const fl_dense_host *host;               /* null: cores of the host have no part in it */
     filch_codelet *codelets[FL_TILE_OPS][2]; /* double, single */
+    uint32_t inverted; /* order of the blocks by whose inverses GPUs solve; 0: by none */
 } fl_tiles;
 
 /* vendor null: GPUs have no part in it. is_idle: on simulated devices tasks compute nothing.
@@ -33,6 +36,7 @@ filch_status fl_tiles_open(fl_tiles *tiles, filch_runtime *runtime, fl_vendor *v
 typedef struct fl_tiled {
     filch_data *data;
     uint32_t rows, cols;
+    uint64_t tile_rows, tile_cols; /* of the first tile, than which none is larger */
 } fl_tiled;
 
 /* A graph under construction. A failure stays in status, and nothing is added any more. */
@@ -42,12 +46,16 @@ typedef struct fl_tile_graph {
     bool is_single;
     int32_t priority; /* of the tasks to come; greater ones run sooner */
     filch_status status;
+    filch_data **kept; /* handles that end after the graph */
+    size_t kept_count;
 } fl_tile_graph;
 
 /* Ranked tasks run by what waits for them; those of products, by priority. */
 void fl_tile_graph_open(fl_tile_graph *g, const fl_tiles *tiles, bool is_single, bool is_ranked);
-/* Null graphs are allowed. */
+/* The graph, where it is not null, and the handles that tasks were given. */
 void fl_tile_graph_close(fl_tile_graph *g);
+/* A handle that ends after the graph. Null: the status tells why. */
+filch_data *fl_tile_keep(fl_tile_graph *g, const filch_data_desc *desc);
 void fl_tile_add(fl_tile_graph *g, fl_tile_op op, const fl_vendor_form *form,
                  const filch_access *accesses, uint32_t count);
 
