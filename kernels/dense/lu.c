@@ -5,6 +5,7 @@
  * in the block columns on the right as those are updated, and on the left at the end, because
  * nothing reads there before. */
 #include "kernels/dense/codelets.h"
+#include "kernels/dense/inverses.h"
 #include "kernels/dense/split.h"
 #include "kernels/dense/state.h"
 #include "kernels/dense/steps.h"
@@ -31,9 +32,9 @@ struct fl_lu {
     filch_data *info;
     filch_data *inverses; /* of the panels' diagonal blocks */
     filch_data *identity;
-    filch_data *state;   /* words */
-    filch_data *uppers;  /* inverses of U's diagonal blocks, turned; null: none are made */
-    filch_data *solving; /* likewise, made anew by every solve; null: before the first */
+    filch_data *state;     /* words */
+    filch_data *uppers;    /* inverses of U's diagonal blocks, turned; null: none are made */
+    filch_data *blocks[2]; /* of L and of U, that solves make; null: before the first by them */
 };
 
 /* views: inverse, identity, scratch. */
@@ -241,7 +242,7 @@ filch_status fl_lu_open(fl_dense *dense, const fl_columns *a, fl_panels panels, 
     return status;
 }
 
-static filch_status make_uppers(const fl_lu *lu, filch_data **out)
+filch_status fl_lu_keep_inverses(fl_lu *lu)
 {
     size_t tile = lu->a.tile;
     const filch_data_desc uppers = {.element = lu->dense->desc.element,
@@ -249,12 +250,7 @@ static filch_status make_uppers(const fl_lu *lu, filch_data **out)
                                     .cols = lu->panels * tile,
                                     .tile_cols = tile,
                                     .flags = FILCH_DATA_NO_BUFFER};
-    return fl_dense_data(lu->dense, uppers, "inverses", out);
-}
-
-filch_status fl_lu_keep_inverses(fl_lu *lu)
-{
-    return lu->unit ? make_uppers(lu, &lu->uppers) : FILCH_OK;
+    return lu->unit ? fl_dense_data(lu->dense, uppers, "inverses", &lu->uppers) : FILCH_OK;
 }
 
 filch_data *fl_lu_inverses(const fl_lu *lu, int fill)
@@ -266,8 +262,9 @@ void fl_lu_close(fl_lu *lu)
 {
     if (!lu)
         return;
-    filch_data *const handles[] = {lu->pivots,   lu->lists, lu->info,   lu->inverses,
-                                   lu->identity, lu->state, lu->uppers, lu->solving};
+    filch_data *const handles[] = {lu->pivots,   lu->lists,     lu->info,
+                                   lu->inverses, lu->identity,  lu->state,
+                                   lu->uppers,   lu->blocks[0], lu->blocks[1]};
     for (size_t k = 0; k < sizeof handles / sizeof *handles; k++)
         if (handles[k])
             (void)filch_data_destroy(handles[k]);
@@ -341,11 +338,11 @@ static filch_status add_panel(const fl_lu *lu, size_t k, filch_graph *graph)
                         args.inverts ? 6 : 3, fl_columns_owner(&lu->a, k));
 }
 
-static filch_status add_upper(const fl_lu *lu, size_t k, filch_data *uppers, filch_graph *graph)
+static filch_status add_upper(const fl_lu *lu, size_t k, filch_graph *graph)
 {
     const fl_dense_args args = {
         .row = k * lu->a.tile, .order = order_of(lu, k), .fill = FL_VENDOR_FILL_UPPER};
-    const filch_access accesses[] = {FILCH_R(lu->a.data, 0, k), FILCH_W(uppers, 0, k),
+    const filch_access accesses[] = {FILCH_R(lu->a.data, 0, k), FILCH_W(lu->uppers, 0, k),
                                      FILCH_R(lu->identity, 0, 0),
                                      fl_dense_scratch(lu->dense, args.order, args.order)};
     return fl_dense_add(lu->dense, graph, lu->dense->codelets[FL_DENSE_INVERT], args, accesses, 4,
@@ -430,46 +427,41 @@ filch_status fl_lu_factor(fl_lu *lu, filch_graph *graph)
              step.to++)
             status = update(lu, &step, graph);
         if (lu->uppers && status == FILCH_OK)
-            status = add_upper(lu, step.at, lu->uppers, graph);
+            status = add_upper(lu, step.at, graph);
     }
     for (size_t j = 0; j + 1 < lu->panels && status == FILCH_OK; j++)
         status = add_swaps(lu, &lu->a, j, j + 1, false, graph);
     return status;
 }
 
-/* Inverses of U's diagonal blocks, for solutions that they pay for, unless the factorization makes
- * them. */
-static filch_status add_uppers(fl_lu *lu, const fl_columns *b, filch_graph *graph)
+/* Two handles, so that the second triangle's blocks do not wait for the first solve. */
+static filch_status make_blocks(fl_lu *lu, const fl_columns *b)
 {
     filch_status status = FILCH_OK;
-    if (lu->uppers || !lu->unit || !fl_inverse_pays(lu->a.tile, b->cols))
+    if (!lu->unit || !fl_inverse_pays(fl_least(FL_INVERTED, lu->a.tile), b->cols))
         return FILCH_OK;
-    if (!lu->solving)
-        status = make_uppers(lu, &lu->solving);
-    for (size_t k = 0; k < lu->panels && status == FILCH_OK; k++)
-        status = add_upper(lu, k, lu->solving, graph);
+    for (int k = 0; k < 2 && status == FILCH_OK; k++)
+        if (!lu->blocks[k])
+            status = fl_dense_blocks(lu->dense, &lu->a, &lu->blocks[k]);
     return status;
 }
 
-/* The last block of L, which no update needs, has no inverse. */
 static filch_status solve(const fl_lu *lu, int fill, int op, const fl_columns *b,
                           filch_graph *graph)
 {
     bool is_upper = fill == FL_VENDOR_FILL_UPPER;
+    bool has_blocks = fl_inverse_pays(fl_least(FL_INVERTED, lu->a.tile), b->cols);
     const fl_vendor_form form = {
         .fill = fill, .op_a = op, .diagonal = is_upper ? FL_VENDOR_NON_UNIT : FL_VENDOR_UNIT};
-    const fl_inverses by = {.data = !is_upper    ? lu->inverses
-                                    : lu->uppers ? lu->uppers
-                                                 : lu->solving,
-                            .count = is_upper ? lu->panels : lu->panels - 1};
-    return fl_dense_solve(lu->dense, &form, &lu->a, b, by, graph);
+    return fl_dense_solve(lu->dense, &form, &lu->a, b, has_blocks ? lu->blocks[is_upper] : NULL,
+                          graph);
 }
 
 filch_status fl_lu_solve(fl_lu *lu, int op, const fl_columns *b, filch_graph *graph)
 {
     static const int fills[] = {FL_VENDOR_FILL_LOWER, FL_VENDOR_FILL_UPPER};
     bool is_plain = op == FL_VENDOR_OP_N;
-    filch_status status = add_uppers(lu, b, graph);
+    filch_status status = make_blocks(lu, b);
     for (size_t j = 0; is_plain && j < fl_columns_count(b) && status == FILCH_OK; j++)
         status = add_swaps(lu, b, j, 0, false, graph);
     for (int k = 0; k < 2 && status == FILCH_OK; k++)

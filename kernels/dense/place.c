@@ -292,17 +292,19 @@ static void write_identity(const filch_view *to)
 }
 
 int fl_place_invert_triangle(const fl_place *on, const fl_vendor_form *form, const filch_view *a,
-                             const filch_view *room, const filch_view *inverse)
+                             const filch_view *t, const filch_view *inverse)
 {
-    const fl_vendor_form solve = {.fill = form->fill,
-                                  .op_a = form->fill == FL_VENDOR_FILL_UPPER ? FL_VENDOR_OP_T
-                                                                             : FL_VENDOR_OP_N,
+    bool is_upper = form->fill == FL_VENDOR_FILL_UPPER;
+    const fl_vendor_form whole = {.fill = form->fill,
+                                  .op_a = is_upper ? FL_VENDOR_OP_T : FL_VENDOR_OP_N,
                                   .diagonal = form->diagonal,
                                   .alpha = 1};
     if (on->lane)
-        return fl_vendor_invert_triangle(on->lane, form, a, room, inverse);
+        return fl_vendor_invert_triangle(on->lane, form, a, t, inverse);
     write_identity(inverse);
-    return fl_place_trsm(on, &solve, a, inverse);
+    write_identity(t);
+    int code = fl_place_trmm(on, &whole, a, t);
+    return code ? code : fl_place_trsm(on, &whole, a, inverse);
 }
 
 int fl_place_multiply(const fl_place *on, const fl_vendor_form *form, const filch_view *t,

@@ -14,19 +14,16 @@ typedef struct fl_step {
     size_t at;            /* block column of A */
     size_t order;         /* of its diagonal block */
     size_t to;            /* block column of B */
+    bool has_blocks;      /* the inverses are those of inverses.h */
     bool only_solves;     /* without the products */
 } fl_step;
 
-/* Inverses of the first so many diagonal blocks; of an upper triangle's, transposed. */
-typedef struct fl_inverses {
-    filch_data *data; /* null: there are none */
-    size_t count;
-} fl_inverses;
-
-/* B := op(A)^-1 B for the triangle `fill` of the square A, on GPUs by those inverses; form->op_a,
- * fill and diagonal count. */
+/* A handle for the blocks of inverses.h, of A. */
+filch_status fl_dense_blocks(const fl_dense *dense, const fl_columns *a, filch_data **out);
+/* B := op(A)^-1 B for the triangle `fill` of the square A; form->op_a, fill and diagonal count. On
+ * GPUs by blocks that the tasks make, in a handle for them; null: by none. */
 filch_status fl_dense_solve(const fl_dense *dense, const fl_vendor_form *form, const fl_columns *a,
-                            const fl_columns *b, fl_inverses inverses, filch_graph *graph);
+                            const fl_columns *b, filch_data *blocks, filch_graph *graph);
 filch_status fl_dense_add_step(const fl_dense *dense, const fl_step *step, filch_graph *graph);
 
 #endif

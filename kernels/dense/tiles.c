@@ -6,10 +6,6 @@
 
 #include <stdlib.h>
 
-/* A triangle's inverse is the less exact, the larger the triangle: of this order GPUs have a
- * product at nearly their best. */
-#define INVERTED 512
-
 typedef struct tile_args {
     fl_vendor_form form;
     const fl_dense_host *host;
@@ -68,7 +64,7 @@ static double work_potrf(const filch_call *call)
 
 static double work_invert(const filch_call *call)
 {
-    double order = (double)call->views[1].rows;
+    double order = (double)call->views[1].rows / 2;
     return volume(&call->views[0]) * order / 3;
 }
 
@@ -122,7 +118,7 @@ filch_status fl_tiles_open(fl_tiles *tiles, filch_runtime *runtime, fl_vendor *v
                            const fl_dense_host *host, bool is_idle)
 {
     filch_status status = FILCH_OK;
-    *tiles = (fl_tiles){.runtime = runtime, .host = host, .inverted = vendor ? INVERTED : 0};
+    *tiles = (fl_tiles){.runtime = runtime, .host = host, .inverted = vendor ? FL_INVERTED : 0};
     for (int op = 0; op < FL_TILE_OPS; op++)
         for (int single = 0; single < 2 && status == FILCH_OK; single++) {
             filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;

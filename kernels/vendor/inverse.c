@@ -346,7 +346,7 @@ static int write_identity(const fl_vendor_lane *lane, const layout *at, const fi
 }
 
 int fl_vendor_invert_triangle(fl_vendor_lane *lane, const fl_vendor_form *form, const filch_view *a,
-                              const filch_view *room, const filch_view *inverse)
+                              const filch_view *t, const filch_view *inverse)
 {
     bool is_upper = form->fill == FL_VENDOR_FILL_UPPER;
     const fl_vendor_form whole = {.side = FL_VENDOR_SIDE_LEFT,
@@ -360,6 +360,6 @@ int fl_vendor_invert_triangle(fl_vendor_lane *lane, const fl_vendor_form *form, 
     const layout at = lay_out(a->element, lane->inverse_n);
     code = write_identity(lane, &at, inverse);
     if (code == 0) /* cuBLAS writes no triangle, but the product of one by the identity */
-        code = fl_vendor_blas_trmm(lane, &whole, a, inverse, room);
-    return code ? code : fl_vendor_invert(lane, room, inverse);
+        code = fl_vendor_blas_trmm(lane, &whole, a, inverse, t);
+    return code ? code : fl_vendor_invert(lane, t, inverse);
 }
