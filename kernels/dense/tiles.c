@@ -4,12 +4,24 @@
 #include "kernels/dense/inverses.h"
 #include "kernels/dense/place.h"
 
+#include "filch/kernels.h"
+
 #include <stdlib.h>
 
 typedef struct tile_args {
     fl_vendor_form form;
     const fl_dense_host *host;
 } tile_args;
+
+static int multiply(const fl_place *on, const filch_view *v)
+{
+    static const fl_vendor_form form = {.side = FL_VENDOR_SIDE_RIGHT,
+                                        .fill = FL_VENDOR_FILL_LOWER,
+                                        .op_a = FL_VENDOR_OP_T,
+                                        .alpha = 1};
+    return on->lane ? fl_vendor_multiply(on->lane, &v[0], &v[1], v[2].ptr)
+                    : fl_place_trmm(on, &form, &v[0], &v[1]);
+}
 
 static int run(fl_tile_op op, const fl_place *on, const filch_call *call)
 {
@@ -30,6 +42,8 @@ static int run(fl_tile_op op, const fl_place *on, const filch_call *call)
         return fl_inverses_make(on, form, v);
     case FL_TILE_SOLVE:
         return fl_inverses_solve(on, form, v);
+    case FL_TILE_MULTIPLY:
+        return multiply(on, v);
     default:
         return fl_place_potrf(on, form->fill, &v[0], v[1].ptr);
     }
@@ -94,6 +108,7 @@ FUNCTIONS(trsm, FL_TILE_TRSM)
 FUNCTIONS(potrf, FL_TILE_POTRF)
 FUNCTIONS(invert, FL_TILE_INVERT)
 FUNCTIONS(solve, FL_TILE_SOLVE)
+FUNCTIONS(multiply, FL_TILE_MULTIPLY)
 
 #define ROW(OP, name, work) [OP] = {#name, host_##name, enqueue_##name, work}
 
@@ -103,10 +118,11 @@ static const struct {
     filch_enqueue_fn enqueue;
     filch_work_fn work;
 } ops[FL_TILE_OPS] = {
-    ROW(FL_TILE_GEMM, gemm, work_gemm),       ROW(FL_TILE_SYMM, symm, work_gemm),
-    ROW(FL_TILE_SYRK, syrk, work_syrk),       ROW(FL_TILE_TRMM, trmm, work_syrk),
-    ROW(FL_TILE_TRSM, trsm, work_syrk),       ROW(FL_TILE_POTRF, potrf, work_potrf),
-    ROW(FL_TILE_INVERT, invert, work_invert), ROW(FL_TILE_SOLVE, solve, work_solve)};
+    ROW(FL_TILE_GEMM, gemm, work_gemm),        ROW(FL_TILE_SYMM, symm, work_gemm),
+    ROW(FL_TILE_SYRK, syrk, work_syrk),        ROW(FL_TILE_TRMM, trmm, work_syrk),
+    ROW(FL_TILE_TRSM, trsm, work_syrk),        ROW(FL_TILE_POTRF, potrf, work_potrf),
+    ROW(FL_TILE_INVERT, invert, work_invert),  ROW(FL_TILE_SOLVE, solve, work_solve),
+    ROW(FL_TILE_MULTIPLY, multiply, work_syrk)};
 
 static int run_nothing(const filch_call *call)
 {
@@ -135,6 +151,37 @@ filch_status fl_tiles_open(fl_tiles *tiles, filch_runtime *runtime, fl_vendor *v
             status = filch_codelet_create(runtime, &desc, &tiles->codelets[op][single]);
         }
     return status;
+}
+
+static bool shares(filch_runtime *runtime, uint64_t bytes)
+{
+    for (uint32_t d = 0; d < filch_device_count(runtime); d++) {
+        filch_device_info info = {.size = sizeof info};
+        if (filch_device_at(runtime, d, &info) != FILCH_OK ||
+            (info.backend == FILCH_BACKEND_CUDA && info.block_shared < bytes))
+            return false;
+    }
+    return true;
+}
+
+void fl_tiles_open_panels(fl_tiles *tiles, bool is_single)
+{
+    const filch_kernel *kernel =
+        filch_kernel_find(is_single ? "potrf_trtri_f32" : "potrf_trtri_f64");
+    size_t element = is_single ? sizeof(float) : sizeof(double);
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    if (tiles->has_tried_panels[is_single])
+        return;
+    tiles->has_tried_panels[is_single] = true;
+    if (tiles->host || tiles->inverted == 0 ||
+        !shares(tiles->runtime, FILCH_POTRF_TRTRI_SHARED(element)))
+        return;
+    desc.name = "potrf_trtri";
+    desc.cuda = kernel->cuda;
+    desc.work = kernel->work;
+    desc.arg_size = kernel->arg_size;
+    if (filch_codelet_create(tiles->runtime, &desc, &tiles->panels[is_single]) != FILCH_OK)
+        tiles->panels[is_single] = NULL;
 }
 
 void fl_tile_graph_open(fl_tile_graph *g, const fl_tiles *tiles, bool is_single, bool is_ranked)
@@ -175,17 +222,29 @@ filch_data *fl_tile_keep(fl_tile_graph *g, const filch_data_desc *desc)
     return data;
 }
 
-void fl_tile_add(fl_tile_graph *g, fl_tile_op op, const fl_vendor_form *form,
-                 const filch_access *accesses, uint32_t count)
+static void add(fl_tile_graph *g, filch_codelet *codelet, const void *args,
+                const filch_access *accesses, uint32_t count)
 {
-    const tile_args args = {*form, g->tiles->host};
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
     if (g->status != FILCH_OK)
         return;
-    desc.codelet = g->tiles->codelets[op][g->is_single];
-    desc.args = &args;
+    desc.codelet = codelet;
+    desc.args = args;
     desc.accesses = accesses;
     desc.access_count = count;
     desc.priority = g->priority;
     g->status = filch_graph_add(g->graph, &desc, NULL);
+}
+
+void fl_tile_add(fl_tile_graph *g, fl_tile_op op, const fl_vendor_form *form,
+                 const filch_access *accesses, uint32_t count)
+{
+    const tile_args args = {*form, g->tiles->host};
+    add(g, g->tiles->codelets[op][g->is_single], &args, accesses, count);
+}
+
+void fl_tile_add_panel(fl_tile_graph *g, bool inverts, const filch_access accesses[3])
+{
+    const filch_potrf_trtri_args args = {inverts, 0};
+    add(g, g->tiles->panels[g->is_single], &args, accesses, 3);
 }

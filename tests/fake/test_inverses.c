@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "dense.h"
+#include "gpu/twins.h"
 #include "kernels/dense/tiles.h"
 
 static const place places[] = {
@@ -338,6 +339,111 @@ static void inverses_are_made_where_they_pay(void **state)
     }
 }
 
+/* --- Factorizations --- */
+
+static _Atomic unsigned launched;
+
+static int factor_tile(const filch_call *call)
+{
+    launched++;
+    return gpu_twin_potrf(call);
+}
+
+static void blas_potrf(int fill_of, const matrix *a)
+{
+    int n = (int)a->rows, ld = (int)a->ld, info = 0;
+    const char *word = fill_of == FL_VENDOR_FILL_LOWER ? "L" : "U";
+    if (a->element == sizeof(double))
+        host.d.potrf(word, &n, a->at, &ld, &info, 1);
+    else
+        host.s.potrf(word, &n, a->at, &ld, &info, 1);
+}
+
+/* A definite matrix, or one whose minor of order `bad` is not positive. */
+static void fill_definite(const matrix *a, size_t bad)
+{
+    uint64_t seed = 5;
+    for (size_t j = 0; j < a->cols; j++)
+        for (size_t i = 0; i <= j; i++) {
+            double value = i != j ? draw(&seed) : i + 1 == bad ? -1 : (double)a->rows;
+            set(a, i, j, value);
+            set(a, j, i, value);
+        }
+}
+
+/* Returns info: the words of a tile tell rows of the matrix, a single one those of the tile. */
+static int factor(const bed *b, int fill_of, size_t tile, const matrix *a)
+{
+    fl_tiles tiles;
+    fl_tile_graph graph;
+    fl_tiled whole = tiled(b, a, tile);
+    must(fl_tiles_open(&tiles, b->runtime, b->vendor, NULL, false));
+    fl_tiles_open_panels(&tiles, a->element == sizeof(float));
+    fl_tile_graph_open(&graph, &tiles, a->element == sizeof(float), true);
+    uint32_t words = fl_tiles_potrf_words(&graph, fill_of, &whole);
+    int32_t *infos = calloc((size_t)whole.rows * words, sizeof *infos);
+    assert_non_null(infos);
+    const filch_data_desc desc = {.size = sizeof desc,
+                                  .ptr = infos,
+                                  .element = sizeof *infos,
+                                  .rows = (size_t)whole.rows * words,
+                                  .tile_rows = words};
+    filch_data *data = NULL;
+    must(filch_data_create(b->runtime, &desc, &data));
+    fl_tiles_potrf(&graph, fill_of, &whole, data);
+    must(graph.status);
+    must(filch_graph_run(graph.graph, NULL, NULL));
+    fl_tile_graph_close(&graph);
+    must(filch_data_destroy(data));
+    must(filch_data_destroy(whole.data));
+    int info = 0;
+    for (uint32_t k = whole.rows; k-- > 0;)
+        if (infos[k * words] != 0)
+            info = infos[k * words] + (words > 1 ? 0 : (int)(k * tile));
+    free(infos);
+    return info;
+}
+
+/* Filch's kernel factors lower triangles in tiles of 256 and more, where there is a compiler; the
+ * other triangle stays. */
+static void panels_are_filch_s_where_they_may_be(void **state)
+{
+    static const struct {
+        place where;
+        int fill;
+        size_t tile;
+        unsigned own; /* tiles */
+    } cases[] = {{{"{\"devices\": [{}]}", "cuda:0", true}, FL_VENDOR_FILL_LOWER, 256, 3},
+                 {{"{\"devices\": [{\"count\": 2}]}", "cuda", true}, FL_VENDOR_FILL_LOWER, 300, 2},
+                 {{"{\"devices\": [{}]}", "cuda:0", true}, FL_VENDOR_FILL_LOWER, 600, 1},
+                 {{"{\"devices\": [{}]}", "cuda:0", true}, FL_VENDOR_FILL_LOWER, 250, 0},
+                 {{"{\"devices\": [{}]}", "cuda:0", true}, FL_VENDOR_FILL_UPPER, 256, 0},
+                 {{"{\"devices\": [{}]}", "cuda:0", false}, FL_VENDOR_FILL_LOWER, 256, 0},
+                 {{"{\"devices\": [{\"attributes\": {\"97\": 101376}}]}", "cuda:0", true},
+                  FL_VENDOR_FILL_LOWER,
+                  256,
+                  0}};
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        for (size_t element = sizeof(float); element <= sizeof(double); element *= 2) {
+            bed b;
+            begin(&b, &cases[k].where, element, 0);
+            matrix a = take(&b, 520, 520);
+            fill_definite(&a, 0);
+            matrix theirs = copy_of(&b, &a);
+            blas_potrf(cases[k].fill, &theirs);
+            launched = 0;
+            assert_int_equal(factor(&b, cases[k].fill, cases[k].tile, &a), 0);
+            assert_int_equal(launched, cases[k].own);
+            are_equal(&a, &theirs, 100);
+            fill_definite(&a, 400);
+            assert_int_equal(factor(&b, cases[k].fill, cases[k].tile, &a), 400);
+            give(&theirs);
+            give(&a);
+            end(&b);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,7 +451,14 @@ int main(void)
         cmocka_unit_test(systems_are_solved),
         cmocka_unit_test(bad_triangles_are_solved),
         cmocka_unit_test(inverses_are_made_where_they_pay),
+        cmocka_unit_test(panels_are_filch_s_where_they_may_be),
     };
+    for (int is_double = 0; is_double < 2; is_double++) {
+        const filch_kernel *kernel =
+            filch_kernel_find(is_double ? "potrf_trtri_f64" : "potrf_trtri_f32");
+        fakecuda_register_filch(kernel->cuda->entry, factor_tile, kernel->view_count, false,
+                                kernel->arg_size);
+    }
     if (dlopen("libcublas.so.13", RTLD_NOW) == NULL)
         return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
