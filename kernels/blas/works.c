@@ -34,11 +34,12 @@ static int64_t choose_tile(const fl_blas_call *c, uint64_t given)
 {
     int64_t order = greatest(greatest(c->m, c->n), c->k);
     bool is_product = c->routine == FL_BLAS_GEMM || c->routine == FL_BLAS_SYMM;
+    bool is_by_columns =
+        c->routine == FL_BLAS_GETRF || c->routine == FL_BLAS_GESV || c->routine >= FL_BLAS_GEQRF;
     bool is_cholesky = c->routine == FL_BLAS_POTRF || c->routine == FL_BLAS_POSV;
     if (given > 0)
         return (int64_t)given;
-    if (order < ORDER_USUAL || c->routine == FL_BLAS_GETRF || c->routine == FL_BLAS_GESV ||
-        c->routine == FL_BLAS_GEQRF)
+    if (order < ORDER_USUAL || is_by_columns)
         return TILE_SMALL;
     if (is_product && order >= ORDER_WIDE)
         return TILE_WIDE;
@@ -192,7 +193,8 @@ static filch_status (*const runs[FL_BLAS_ROUTINES])(fl_work *w) = {
     [FL_BLAS_TRSM] = run_triangle,      [FL_BLAS_POTRF] = run_definite,
     [FL_BLAS_POSV] = run_definite,      [FL_BLAS_POTRS] = run_potrs,
     [FL_BLAS_GETRF] = fl_factors_lu,    [FL_BLAS_GESV] = fl_factors_lu,
-    [FL_BLAS_GETRS] = fl_factors_getrs, [FL_BLAS_GEQRF] = fl_factors_qr};
+    [FL_BLAS_GETRS] = fl_factors_getrs, [FL_BLAS_GEQRF] = fl_factors_qr,
+    [FL_BLAS_ORMQR] = fl_factors_ormqr, [FL_BLAS_GELS] = fl_factors_gels};
 
 void fl_work_end(fl_work *w)
 {

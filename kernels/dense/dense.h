@@ -95,6 +95,9 @@ filch_status fl_qr_factor(fl_qr *qr, filch_graph *graph);
 /* C := op(Q) C, in a later task of the graph or in another one, as LAPACK's ormqr from the left. */
 filch_status fl_qr_apply(fl_qr *qr, int op, const fl_columns *c, filch_graph *graph);
 
+/* B := R^-1 B, or R'^-1 B, in B's first rows, likewise; A has no more columns than rows. */
+filch_status fl_qr_solve(fl_qr *qr, int op, const fl_columns *b, filch_graph *graph);
+
 /* Floating point operations (LAPACK Working Note 41, appendix C). */
 double fl_flops_lu(double m, double n);
 double fl_flops_qr(double m, double n);

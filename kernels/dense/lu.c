@@ -5,7 +5,6 @@
  * in the block columns on the right as those are updated, and on the left at the end, because
  * nothing reads there before. */
 #include "kernels/dense/codelets.h"
-#include "kernels/dense/inverses.h"
 #include "kernels/dense/split.h"
 #include "kernels/dense/state.h"
 #include "kernels/dense/steps.h"
@@ -438,7 +437,7 @@ filch_status fl_lu_factor(fl_lu *lu, filch_graph *graph)
 static filch_status make_blocks(fl_lu *lu, const fl_columns *b)
 {
     filch_status status = FILCH_OK;
-    if (!lu->unit || !fl_inverse_pays(fl_least(FL_INVERTED, lu->a.tile), b->cols))
+    if (!lu->unit || !fl_dense_blocks_pay(&lu->a, b))
         return FILCH_OK;
     for (int k = 0; k < 2 && status == FILCH_OK; k++)
         if (!lu->blocks[k])
@@ -450,7 +449,7 @@ static filch_status solve(const fl_lu *lu, int fill, int op, const fl_columns *b
                           filch_graph *graph)
 {
     bool is_upper = fill == FL_VENDOR_FILL_UPPER;
-    bool has_blocks = fl_inverse_pays(fl_least(FL_INVERTED, lu->a.tile), b->cols);
+    bool has_blocks = fl_dense_blocks_pay(&lu->a, b);
     const fl_vendor_form form = {
         .fill = fill, .op_a = op, .diagonal = is_upper ? FL_VENDOR_NON_UNIT : FL_VENDOR_UNIT};
     return fl_dense_solve(lu->dense, &form, &lu->a, b, has_blocks ? lu->blocks[is_upper] : NULL,

@@ -18,6 +18,8 @@ typedef struct fl_step {
     bool only_solves;     /* without the products */
 } fl_step;
 
+/* Whether blocks of A's diagonal pay for B's columns (fl_inverse_pays()). */
+bool fl_dense_blocks_pay(const fl_columns *a, const fl_columns *b);
 /* A handle for the blocks of inverses.h, of A. */
 filch_status fl_dense_blocks(const fl_dense *dense, const fl_columns *a, filch_data **out);
 /* B := op(A)^-1 B for the triangle `fill` of the square A; form->op_a, fill and diagonal count. On
