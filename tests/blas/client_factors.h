@@ -322,32 +322,29 @@ static void all_geqrf(void)
             one_geqrf(form, client_size(), round ? client_size() : client_largest());
 }
 
-static integer call_ormqr(int form, char side, char trans, const matrix *qr, int k, const REAL *tau,
-                          matrix *c)
+#define work_ormqr P(LAPACKE_, ormqr_work)
+#define work_gels P(LAPACKE_, gels_work)
+
+static integer call_ormqr(int form, char side, char trans, const matrix *qr, int reflectors,
+                          const REAL *tau, matrix *c)
 {
-    integer m = c->rows, n = c->cols, inner = k, lda = qr->ld, ldc = c->ld, info = -99, count = -1;
-    REAL size = 0;
+    integer m = c->rows, n = c->cols, k = reflectors, lda = qr->ld, ldc = c->ld, info = -99;
+    int layout = layout_of(form);
+    const char *s = letter(side), *t = letter(trans);
+    REAL size = 0, *a = qr->p, *work = &size;
     client_calls++;
     if (form == COLUMNS || form == ROWS)
-        return P(LAPACKE_, ormqr)(layout_of(form), *letter(side), *letter(trans), m, n, inner,
-                                  qr->p, lda, tau, c->p, ldc);
-    if (form == FORTRAN)
-        P(LAPACK_, ormqr)
-        (letter(side), letter(trans), &m, &n, &inner, qr->p, &lda, tau, c->p, &ldc, &size, &count,
-         &info);
-    else
-        info = P(LAPACKE_, ormqr_work)(layout_of(form), side, trans, m, n, inner, qr->p, lda, tau,
-                                       c->p, ldc, &size, -1);
-    count = (integer)size;
-    REAL *work = malloc((size_t)(count > 0 ? count : 1) * sizeof *work);
-    if (info == 0 && form == FORTRAN)
-        P(LAPACK_, ormqr)
-        (letter(side), letter(trans), &m, &n, &inner, qr->p, &lda, tau, c->p, &ldc, work, &count,
-         &info);
-    else if (info == 0)
-        info = P(LAPACKE_, ormqr_work)(layout_of(form), side, trans, m, n, inner, qr->p, lda, tau,
-                                       c->p, ldc, work, count);
-    free(work);
+        return P(LAPACKE_, ormqr)(layout, *s, *t, m, n, k, a, lda, tau, c->p, ldc);
+    for (integer count = -1; count != 0; count = count < 0 && info == 0 ? (integer)size : 0) {
+        if (count > 0)
+            work = malloc((size_t)count * sizeof *work);
+        if (form == FORTRAN)
+            P(LAPACK_, ormqr)(s, t, &m, &n, &k, a, &lda, tau, c->p, &ldc, work, &count, &info);
+        else
+            info = work_ormqr(layout, *s, *t, m, n, k, a, lda, tau, c->p, ldc, work, count);
+    }
+    if (work != &size)
+        free(work);
     return info;
 }
 
@@ -416,26 +413,23 @@ static void all_ormqr(void)
 
 static integer call_gels(int form, char trans, matrix *a, matrix *b)
 {
-    integer m = a->rows, n = a->cols, nrhs = b->cols, lda = a->ld, ldb = b->ld, info = -99;
-    integer count = -1;
-    REAL size = 0;
+    integer m = a->rows, n = a->cols, k = b->cols, lda = a->ld, ldb = b->ld, info = -99;
+    int layout = layout_of(form);
+    const char *t = letter(trans);
+    REAL size = 0, *work = &size;
     client_calls++;
     if (form == COLUMNS || form == ROWS)
-        return P(LAPACKE_, gels)(layout_of(form), *letter(trans), m, n, nrhs, a->p, lda, b->p, ldb);
-    if (form == FORTRAN)
-        P(LAPACK_, gels)
-        (letter(trans), &m, &n, &nrhs, a->p, &lda, b->p, &ldb, &size, &count, &info);
-    else
-        info = P(LAPACKE_, gels_work)(layout_of(form), trans, m, n, nrhs, a->p, lda, b->p, ldb,
-                                      &size, -1);
-    count = (integer)size;
-    REAL *work = malloc((size_t)(count > 0 ? count : 1) * sizeof *work);
-    if (info == 0 && form == FORTRAN)
-        P(LAPACK_, gels)(letter(trans), &m, &n, &nrhs, a->p, &lda, b->p, &ldb, work, &count, &info);
-    else if (info == 0)
-        info = P(LAPACKE_, gels_work)(layout_of(form), trans, m, n, nrhs, a->p, lda, b->p, ldb,
-                                      work, count);
-    free(work);
+        return P(LAPACKE_, gels)(layout, *t, m, n, k, a->p, lda, b->p, ldb);
+    for (integer count = -1; count != 0; count = count < 0 && info == 0 ? (integer)size : 0) {
+        if (count > 0)
+            work = malloc((size_t)count * sizeof *work);
+        if (form == FORTRAN)
+            P(LAPACK_, gels)(t, &m, &n, &k, a->p, &lda, b->p, &ldb, work, &count, &info);
+        else
+            info = work_gels(layout, *t, m, n, k, a->p, lda, b->p, ldb, work, count);
+    }
+    if (work != &size)
+        free(work);
     return info;
 }
 
@@ -516,8 +510,8 @@ static void one_gels(int form, char trans, int m, int n)
     forget(&a), forget(&b), forget(&factors), forget(&x);
 }
 
-/* A column of zeros among others: its number. All zeros: X is zero. All so small that LAPACK scales them: X is
- * right. */
+/* A column of zeros among others: its number. All zeros: X is zero. All so small that LAPACK scales
+ * them: X is finite. */
 static void one_bad_gels(int form, int m, int n)
 {
     matrix a = make(m, n, form), b = make(m, client_size(), form), x = copy(&b), zeros, tiny, y;
