@@ -16,7 +16,8 @@
 
 /* Tasks of so many tiles along a side. A block column updates each one behind it, a tile each one
  * of the smaller triangle; a tile of a product's triangle has a chain along its row; a tile of a
- * triangle takes part once for each column of right sides, a block column of a system twice. */
+ * triangle takes part once for each column of right sides, or twice, as a block column of a system.
+ */
 static double of_columns(double blocks)
 {
     return blocks * (blocks + 1) / 2;
@@ -45,8 +46,7 @@ static const struct {
              [BENCH_SQUARE_DEFINITE] = {true, true, 256, of_definite},
              [BENCH_SQUARE_FACTOR] = {true, false, 256, of_triangle},
              [BENCH_SQUARE_TRIANGLE] = {true, true, 256, of_triangle},
-             [BENCH_SQUARE_SYSTEM] = {false, false, 128, of_system},
-             [BENCH_SQUARE_DEFINITE_SYSTEM] = {false, true, 128, of_system}};
+             [BENCH_SQUARE_SYSTEM] = {false, false, 128, of_system}};
 
 /* A column's rows that are copied to the host's memory at once, at least: of shorter ones a link
  * takes fewer bytes a second, and longer ones are final later. */

@@ -17,8 +17,7 @@ typedef enum bench_square_kind {
     BENCH_SQUARE_DEFINITE, /* definite, in square tiles, of which the lower triangle is used */
     BENCH_SQUARE_FACTOR,   /* random, in square tiles, all of which are multiplied */
     BENCH_SQUARE_TRIANGLE, /* as DEFINITE, a triangle that is solved by, for as many right sides */
-    BENCH_SQUARE_SYSTEM,   /* as COLUMNS, solved for as many right sides */
-    BENCH_SQUARE_DEFINITE_SYSTEM /* likewise, definite */
+    BENCH_SQUARE_SYSTEM    /* as COLUMNS, solved for as many right sides */
 } bench_square_kind;
 
 typedef struct bench_square {

@@ -53,7 +53,8 @@ struct triangle {
 typedef struct part {
     fl_dense *dense;
     fl_lu *lu;
-    void *factors; /* filch's, whose pivots may be others than those of another runtime */
+    fl_tile_graph tiled; /* without the graph, which is the runtime's */
+    void *factors;       /* filch's, whose pivots may be others than those of another runtime */
 } part;
 
 /* --- Routines --- */
@@ -77,7 +78,9 @@ static fl_tiled tiled(const triangle *t, const bench_built *built, enum handle w
 {
     uint32_t count = (uint32_t)((t->square.n + t->square.tile - 1) / t->square.tile);
     bool is_whole = which == LEFT && !t->routine->has_right && !t->square.offload.has_memories;
-    return (fl_tiled){built->data[which], count, is_whole ? 1 : count};
+    uint64_t tile = t->square.tile;
+    return (fl_tiled){built->data[which], count, is_whole ? 1 : count, tile,
+                      is_whole ? t->square.n : tile};
 }
 
 /* A product's tasks run by priority, a solve's by what waits for them. */
@@ -92,6 +95,16 @@ static filch_status open_graph(const triangle *t, const bench_built *built, fl_t
     return graph->status;
 }
 
+/* What tasks were given stays until the graph has ended. */
+static filch_status keep_graph(bench_built *built, const fl_tile_graph *graph)
+{
+    part *p = built->own;
+    built->graph = graph->graph;
+    p->tiled = *graph;
+    p->tiled.graph = NULL;
+    return graph->status;
+}
+
 static filch_status add_syrk(triangle *t, bench_built *built)
 {
     const fl_vendor_form form = {.fill = FL_VENDOR_FILL_LOWER, .op_a = FL_VENDOR_OP_N, .alpha = 1};
@@ -102,8 +115,7 @@ static filch_status add_syrk(triangle *t, bench_built *built)
     if (status != FILCH_OK)
         return status;
     fl_tiles_syrk(&graph, &form, &a, &c);
-    built->graph = graph.graph;
-    return graph.status;
+    return keep_graph(built, &graph);
 }
 
 static filch_status add_trsm(triangle *t, bench_built *built)
@@ -120,21 +132,19 @@ static filch_status add_trsm(triangle *t, bench_built *built)
     if (status != FILCH_OK)
         return status;
     fl_tiles_trsm(&graph, &form, &a, &b);
-    built->graph = graph.graph;
-    return graph.status;
+    return keep_graph(built, &graph);
 }
 
 static filch_status add_potrs(triangle *t, bench_built *built)
 {
-    part *p = built->own;
-    const fl_columns a = bench_square_columns(&t->square, built->data[LEFT]);
-    const fl_columns b = bench_square_columns(&t->square, built->data[RESULT]);
-    filch_status status =
-        bench_square_dense(&t->square, built->runtime, t->square.kernels->element, &p->dense);
-    if (status == FILCH_OK)
-        status = filch_graph_create(built->runtime, NULL, &built->graph);
-    return status == FILCH_OK ? fl_dense_potrs(p->dense, FL_VENDOR_FILL_LOWER, &a, &b, built->graph)
-                              : status;
+    const fl_tiled a = tiled(t, built, LEFT), b = tiled(t, built, RESULT);
+    fl_tiles tiles;
+    fl_tile_graph graph;
+    filch_status status = open_graph(t, built, &tiles, &graph);
+    if (status != FILCH_OK)
+        return status;
+    fl_tiles_potrs(&graph, FL_VENDOR_FILL_LOWER, &a, &b);
+    return keep_graph(built, &graph);
 }
 
 /* Not timed. */
@@ -182,7 +192,7 @@ static const routine trsm = {.text = "Solution of a lower triangular system",
                              .has_right = true,
                              .part = BENCH_PART_LOWER};
 static const routine potrs = {.text = "Solution, by a Cholesky factor, of a system",
-                              .kind = BENCH_SQUARE_DEFINITE_SYSTEM,
+                              .kind = BENCH_SQUARE_TRIANGLE,
                               .peer = BENCH_PEER_POTRS,
                               .work = work_system,
                               .add = add_potrs,
@@ -386,6 +396,7 @@ static void unbuild(void *state, bench_built *built)
     part *p = built->own;
     if (!p)
         return;
+    fl_tile_graph_close(&p->tiled);
     fl_lu_close(p->lu);
     fl_dense_close(p->dense);
     if (p->factors) {
@@ -508,5 +519,5 @@ static filch_status agree(void *state, filch_error *error)
 
 WORKLOAD(syrk, "multiplies a matrix by its transpose, by tiles of a triangle")
 WORKLOAD(trsm, "solves a triangular system for many right sides, by tiles")
-WORKLOAD(potrs, "solves a system for many right sides by a Cholesky factor")
+WORKLOAD(potrs, "solves a system for many right sides by a Cholesky factor, by tiles")
 WORKLOAD(getrs, "solves a system for many right sides by LU factors")

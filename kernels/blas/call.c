@@ -100,6 +100,12 @@ static bool has_good_extents(const fl_blas_call *c)
     case FL_BLAS_GETRF:
     case FL_BLAS_GEQRF:
         return holds(c->m, c->lda) && c->n > 0;
+    case FL_BLAS_ORMQR: /* from the left */
+        return c->side == 'L' && c->transa != 'C' && holds(c->m, c->ldc) && holds(c->m, c->lda) &&
+               c->n > 0 && c->k > 0 && c->k <= c->m;
+    case FL_BLAS_GELS: /* by QR, of more rows than columns */
+        return c->transa != 'C' && holds(c->m, c->lda) && holds(c->m, c->ldb) && c->n > 0 &&
+               c->n <= c->m && c->nrhs > 0;
     case FL_BLAS_POTRF:
         return holds(c->n, c->lda);
     default:
@@ -137,6 +143,10 @@ double fl_call_flops(const fl_blas_call *call)
         return least * least * (greatest - least / 3);
     case FL_BLAS_GEQRF:
         return 2 * least * least * (greatest - least / 3);
+    case FL_BLAS_ORMQR:
+        return 2 * n * k * (2 * m - k);
+    case FL_BLAS_GELS:
+        return 2 * least * least * (greatest - least / 3) + nrhs * n * (4 * m - n);
     case FL_BLAS_POTRF:
         return n * n * n / 3;
     case FL_BLAS_POSV:
@@ -170,6 +180,12 @@ double fl_call_bytes(const fl_blas_call *call)
     case FL_BLAS_GEQRF:
         elements = 2 * m * n;
         break;
+    case FL_BLAS_ORMQR:
+        elements = m * k + 2 * m * n;
+        break;
+    case FL_BLAS_GELS:
+        elements = 2 * m * n + 2 * m * nrhs;
+        break;
     case FL_BLAS_POTRF:
         elements = n * n;
         break;
@@ -200,24 +216,36 @@ static bool scan(const fl_blas_call *call, const void *matrix, int64_t rows, int
     return false;
 }
 
+static bool is_general(const fl_blas_call *call)
+{
+    return call->routine == FL_BLAS_GETRF || call->routine == FL_BLAS_GEQRF ||
+           call->routine == FL_BLAS_GELS;
+}
+
 bool fl_call_has_nan(const fl_blas_call *call)
 {
-    bool is_general = call->routine == FL_BLAS_GETRF || call->routine == FL_BLAS_GEQRF;
-    int64_t rows = is_general ? call->m : call->n;
+    int64_t rows = is_general(call) ? call->m : call->n;
+    if (call->routine == FL_BLAS_ORMQR)
+        return scan(call, call->a, call->m, call->k, call->lda, 0) ||
+               scan(call, call->tau, call->k, 1, call->k, 0) ||
+               scan(call, call->c, call->m, call->n, call->ldc, 0);
     return scan(call, call->a, rows, call->n, call->lda, call->uplo) ||
-           (call->b && scan(call, call->b, call->n, call->nrhs, call->ldb, 0));
+           (call->b && scan(call, call->b, rows, call->nrhs, call->ldb, 0));
 }
 
 int fl_call_outputs(const fl_blas_call *c, fl_blas_output outputs[2])
 {
-    const fl_blas_output b = {c->b, c->routine < FL_BLAS_POTRF ? c->m : c->n,
-                              c->routine < FL_BLAS_POTRF ? c->n : c->nrhs, c->ldb, true};
-    bool is_general = c->routine == FL_BLAS_GETRF || c->routine == FL_BLAS_GEQRF;
-    const fl_blas_output a = {c->a, is_general ? c->m : c->n, c->n, c->lda, true};
+    bool is_lapack = fl_call_is_lapack(c);
+    const fl_blas_output b = {c->b, is_lapack && c->routine != FL_BLAS_GELS ? c->n : c->m,
+                              is_lapack ? c->nrhs : c->n, c->ldb, true};
+    const fl_blas_output a = {c->a, is_general(c) ? c->m : c->n, c->n, c->lda, true};
     switch (c->routine) {
     case FL_BLAS_GEMM:
     case FL_BLAS_SYMM:
         outputs[0] = (fl_blas_output){c->c, c->m, c->n, c->ldc, c->beta != 0};
+        return 1;
+    case FL_BLAS_ORMQR:
+        outputs[0] = (fl_blas_output){c->c, c->m, c->n, c->ldc, true};
         return 1;
     case FL_BLAS_SYRK:
         outputs[0] = (fl_blas_output){c->c, c->n, c->n, c->ldc, c->beta != 0};
@@ -229,6 +257,7 @@ int fl_call_outputs(const fl_blas_call *c, fl_blas_output outputs[2])
         return 1;
     case FL_BLAS_POSV:
     case FL_BLAS_GESV:
+    case FL_BLAS_GELS:
         outputs[0] = a;
         outputs[1] = b;
         return 2;

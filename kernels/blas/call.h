@@ -54,6 +54,13 @@ static inline int64_t fl_call_order(const fl_blas_call *call)
  * or an argument is wrong, or nothing is left to compute: the next BLAS then has the call. */
 bool fl_call_settle(fl_blas_call *call);
 double fl_call_flops(const fl_blas_call *call);
+/* Whether filch changes an operand in the host's memory before tasks run: getrs exchanges rows, and
+ * gels of a transposed matrix clears some. */
+static inline bool fl_call_prepares(const fl_blas_call *call)
+{
+    return call->routine == FL_BLAS_GETRS || (call->routine == FL_BLAS_GELS && call->transa != 'N');
+}
+
 /* Bytes of the operands that go to a GPU, and that come back. */
 double fl_call_bytes(const fl_blas_call *call);
 /* Whether LAPACKE would find a not-a-number in the matrices read. */

@@ -137,14 +137,14 @@ static void settle(void *user)
 }
 
 /* Counts a call in. Where results stay on the GPU until the end, the host's memory is only read
- * before, and may be copied beside (*is_held). Evicted tiles would be written to it; getrs
- * exchanges rows there first. False: the call would evict tiles of one that is held. */
+ * before, and may be copied beside (*is_held). Evicted tiles would be written to it, and
+ * some calls change it first. False: the call would evict tiles of one that is held. */
 static bool enter(const fl_blas_call *call, double bytes, bool *is_held)
 {
     (void)pthread_mutex_lock(&engine.lock);
     bool fits = engine.bytes + bytes <= PART_OF_MEMORY * engine.room;
     bool may_enter = fits || engine.held == 0;
-    *is_held = fits && call->routine != FL_BLAS_GETRS;
+    *is_held = fits && !fl_call_prepares(call);
     if (may_enter) {
         engine.bytes += bytes;
         engine.held += *is_held;

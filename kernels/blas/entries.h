@@ -140,24 +140,27 @@
                      (layout, FL_GIVEN(NAME)), FL_##NAME##_FLOPS(FL_VALUE), , FL_KIND(real, NAME), \
                      .layout = layout, FL_SET_E(NAME))
 
-/* geqrf has work space, but in LAPACKE's form that makes it. Its first element tells at the end how
- * much is best: filch needs none, so it is the least. */
-#define FL_WORK(real, order) \
+/* Routines with work space, but in LAPACKE's form that makes it. Its first element tells at the end
+ * how much is best: filch needs none, so it is the least. */
+#define FL_AT(x) (*(x))
+#define FL_SELF(x) (x)
+#define FL_WORK(real, least) \
     if (call.info == 0)      \
-        *work = (real)FL_GREATER(1, order);
-#define FL_GEQRF(p, real)                                                                          \
-    FL_ENTRY(FL_FORTRAN(p##geqrf),                                                                 \
-             (FL_DECLARED_F(p, GEQRF), real * work, const fl_int *lwork, fl_int *info),            \
-             (FL_DECLARED_F(p, GEQRF), real * work, const fl_int *lwork, fl_int *info FL_LENGTHS), \
-             (FL_GIVEN(GEQRF), work, lwork, info FL_LENGTHS_GIVEN), FL_GEQRF_FLOPS(FL_DEREF),      \
-             FL_INFO FL_WORK(real, *n), FL_KIND(real, GEQRF), FL_SET_F(GEQRF),                     \
-             .is_left = *lwork < FL_GREATER(1, *n))                                                \
-    FL_LAPACKE_FACTOR(p, real, geqrf, GEQRF)                                                       \
-    FL_LAPACKE_ENTRY(FL_LAPACKE_WORK(p##geqrf), NULL,                                              \
-                     (int layout, FL_DECLARED_E(p, GEQRF), real *work, fl_int lwork),              \
-                     (layout, FL_GIVEN(GEQRF), work, lwork), FL_GEQRF_FLOPS(FL_VALUE),             \
-                     FL_WORK(real, n), FL_KIND(real, GEQRF), .layout = layout, FL_SET_E(GEQRF),    \
-                     .is_left = lwork < FL_GREATER(1, n))
+        *work = (real)(least);
+#define FL_WORKED(p, real, name, NAME)                                                             \
+    FL_ENTRY(FL_FORTRAN(p##name),                                                                  \
+             (FL_DECLARED_F(p, NAME), real * work, const fl_int *lwork, fl_int *info),             \
+             (FL_DECLARED_F(p, NAME), real * work, const fl_int *lwork, fl_int *info FL_LENGTHS),  \
+             (FL_GIVEN(NAME), work, lwork, info FL_LENGTHS_GIVEN), FL_##NAME##_FLOPS(FL_DEREF),    \
+             FL_INFO FL_WORK(real, FL_##NAME##_LEAST(FL_AT)), FL_KIND(real, NAME), FL_SET_F(NAME), \
+             .is_left = *lwork < FL_##NAME##_LEAST(FL_AT))                                         \
+    FL_LAPACKE_FACTOR(p, real, name, NAME)                                                         \
+    FL_LAPACKE_ENTRY(FL_LAPACKE_WORK(p##name), NULL,                                               \
+                     (int layout, FL_DECLARED_E(p, NAME), real *work, fl_int lwork),               \
+                     (layout, FL_GIVEN(NAME), work, lwork), FL_##NAME##_FLOPS(FL_VALUE),           \
+                     FL_WORK(real, FL_##NAME##_LEAST(FL_SELF)), FL_KIND(real, NAME),               \
+                     .layout = layout, FL_SET_E(NAME),                                             \
+                     .is_left = lwork < FL_##NAME##_LEAST(FL_SELF))
 
 #define FL_NANCHECK FL_TEXT(FL_LAPACKE(get_nancheck))
 #define FL_ENTRIES(p, real)                          \
@@ -166,7 +169,7 @@
     FL_BLAS_FACTORS(FL_FORTRAN_FACTOR, p, real)      \
     FL_BLAS_FACTORS(FL_LAPACKE_FACTOR, p, real)      \
     FL_BLAS_FACTORS(FL_LAPACKE_WORK_FACTOR, p, real) \
-    FL_GEQRF(p, real)
+    FL_BLAS_WORKED(FL_WORKED, p, real)
 
 FL_ENTRIES(d, double)
 FL_ENTRIES(s, float)

@@ -3,6 +3,8 @@
 
 #include "kernels/blas/work.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +114,106 @@ filch_status fl_factors_qr(fl_work *w)
     fl_qr_close(qr);
     unlock(w);
     return status;
+}
+
+static int op_of(const fl_blas_call *c)
+{
+    return c->transa == 'N' ? FL_VENDOR_OP_N : FL_VENDOR_OP_T;
+}
+
+filch_status fl_factors_ormqr(fl_work *w)
+{
+    fl_blas_call *c = w->call;
+    fl_columns a = columns(w, c->a, c->m, c->k, c->lda);
+    fl_columns to = columns(w, c->c, c->m, c->n, c->ldc);
+    fl_qr *qr = NULL;
+    lock(w);
+    fl_dense *dense = dense_of(w);
+    if (w->graph.status == FILCH_OK)
+        w->graph.status = fl_qr_open(dense, &a, c->tau, FL_PANELS_VENDOR, &qr);
+    if (w->graph.status == FILCH_OK)
+        w->graph.status = fl_qr_apply(qr, op_of(c), &to, w->graph.graph);
+    unlock(w);
+    filch_status status = fl_work_run(w);
+    c->info = 0;
+    lock(w);
+    fl_tile_graph_close(&w->graph);
+    fl_qr_close(qr);
+    unlock(w);
+    return status;
+}
+
+/* --- Least squares --- */
+
+static void add_gels(fl_work *w, const fl_columns *a, const fl_columns *b, void *tau, fl_qr **qr)
+{
+    bool is_plain = w->call->transa == 'N';
+    lock(w);
+    fl_dense *dense = dense_of(w);
+    filch_graph *graph = w->graph.graph;
+    if (w->graph.status == FILCH_OK)
+        w->graph.status = fl_qr_open(dense, a, tau, FL_PANELS_OWN, qr);
+    if (w->graph.status == FILCH_OK)
+        w->graph.status = fl_qr_factor(*qr, graph);
+    if (w->graph.status == FILCH_OK && is_plain)
+        w->graph.status = fl_qr_apply(*qr, FL_VENDOR_OP_T, b, graph);
+    if (w->graph.status == FILCH_OK)
+        w->graph.status = fl_qr_solve(*qr, op_of(w->call), b, graph);
+    if (w->graph.status == FILCH_OK && !is_plain)
+        w->graph.status = fl_qr_apply(*qr, FL_VENDOR_OP_N, b, graph);
+    unlock(w);
+}
+
+static double on_diagonal(const fl_blas_call *c, int64_t k)
+{
+    size_t at = (size_t)(k * (c->lda + 1));
+    return fabs(c->is_single ? (double)((const float *)c->a)[at] : ((const double *)c->a)[at]);
+}
+
+/* LAPACK's info, of R's diagonal; false where LAPACK would have scaled the matrix. */
+static bool tell_rank(fl_blas_call *c)
+{
+    double least = c->is_single ? (double)FLT_MIN / (double)FLT_EPSILON : DBL_MIN / DBL_EPSILON;
+    double most = 0;
+    c->info = 0;
+    for (int64_t k = 0; k < c->n; k++) {
+        double size = on_diagonal(c, k);
+        if (size == 0 && c->info == 0)
+            c->info = k + 1;
+        if (!(size <= most)) /* nor what is no number */
+            most = size;
+    }
+    return most >= least && most <= 1 / least;
+}
+
+/* The solution of least norm has no part in the rows beyond the triangle's before Q is applied. */
+static void clear_rest(const fl_blas_call *c)
+{
+    size_t bytes = fl_call_element(c);
+    for (int64_t j = 0; j < c->nrhs; j++)
+        memset((char *)c->b + (size_t)(j * c->ldb + c->n) * bytes, 0,
+               (size_t)(c->m - c->n) * bytes);
+}
+
+filch_status fl_factors_gels(fl_work *w)
+{
+    fl_blas_call *c = w->call;
+    fl_qr *qr = NULL;
+    void *tau = calloc((size_t)c->n, fl_call_element(c));
+    if (!tau)
+        return FILCH_OUT_OF_MEMORY;
+    if (fl_call_prepares(c))
+        clear_rest(c);
+    fl_columns a = columns(w, c->a, c->m, c->n, c->lda);
+    fl_columns b = columns(w, c->b, c->m, c->nrhs, c->ldb);
+    add_gels(w, &a, &b, tau, &qr);
+    filch_status status = fl_work_run(w);
+    lock(w);
+    fl_tile_graph_close(&w->graph);
+    fl_qr_close(qr);
+    unlock(w);
+    free(tau);
+    return status == FILCH_OK && !tell_rank(c) ? FILCH_INVALID_ARGUMENT : status;
 }
 
 /* --- Solves by a factor of the caller's --- */

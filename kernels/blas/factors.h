@@ -12,5 +12,9 @@ filch_status fl_factors_lu(fl_work *w);
 filch_status fl_factors_getrs(fl_work *w);
 /* geqrf. */
 filch_status fl_factors_qr(fl_work *w);
+filch_status fl_factors_ormqr(fl_work *w);
+/* FILCH_INVALID_ARGUMENT: elements so small or large that LAPACK would scale them; the next BLAS is
+ * to have the call. */
+filch_status fl_factors_gels(fl_work *w);
 
 #endif

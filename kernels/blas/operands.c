@@ -50,16 +50,17 @@ fl_tiled fl_operands_matrix(fl_operands *o, void *ptr, int64_t rows, int64_t col
     desc.tile_rows = least(tile_rows, rows);
     desc.tile_cols = least(tile_cols, cols);
     desc.flags = o->is_held && is_output(o, ptr) ? FILCH_DATA_MANAGED : 0;
-    return (fl_tiled){make(o, &desc), tiles(rows, tile_rows), tiles(cols, tile_cols)};
+    return (fl_tiled){make(o, &desc), tiles(rows, tile_rows), tiles(cols, tile_cols),
+                      desc.tile_rows, desc.tile_cols};
 }
 
-filch_data *fl_operands_infos(fl_operands *o, int32_t *infos, int64_t count)
+filch_data *fl_operands_infos(fl_operands *o, int32_t *infos, int64_t count, uint32_t words)
 {
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     desc.ptr = infos;
     desc.element = sizeof *infos;
-    desc.rows = (uint64_t)count;
-    desc.tile_rows = 1;
+    desc.rows = (uint64_t)count * words;
+    desc.tile_rows = words;
     return make(o, &desc);
 }
 

@@ -25,8 +25,8 @@ void fl_operands_open(fl_operands *o, filch_runtime *runtime, const fl_blas_call
 /* A rows x cols matrix in tiles of tile_rows x tile_cols. */
 fl_tiled fl_operands_matrix(fl_operands *o, void *ptr, int64_t rows, int64_t cols, int64_t ld,
                             int64_t tile_rows, int64_t tile_cols);
-/* A column of int32_t, each a tile. */
-filch_data *fl_operands_infos(fl_operands *o, int32_t *infos, int64_t count);
+/* A column of int32_t, in tiles of so many. */
+filch_data *fl_operands_infos(fl_operands *o, int32_t *infos, int64_t count, uint32_t words);
 /* After the job: brings results home that were held. */
 filch_status fl_operands_bring(fl_operands *o);
 /* After the job. */

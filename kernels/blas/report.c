@@ -16,8 +16,8 @@ typedef struct row {
 static row rows[FL_BLAS_ROUTINES][2]; /* double, single */
 
 #define NAME_OF(p, real, name, NAME) [FL_BLAS_##NAME] = #name,
-static const char *const names[] = {FL_BLAS_PRODUCTS(NAME_OF, , )
-                                        FL_BLAS_FACTORS(NAME_OF, , )[FL_BLAS_GEQRF] = "geqrf"};
+static const char *const names[] = {FL_BLAS_PRODUCTS(NAME_OF, , ) FL_BLAS_FACTORS(NAME_OF, , )
+                                        FL_BLAS_WORKED(NAME_OF, , )};
 
 static void note(const fl_blas_call *call, int which, double seconds)
 {

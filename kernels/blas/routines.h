@@ -13,7 +13,7 @@
     X(p, real, syrk, SYRK)           \
     X(p, real, trmm, TRMM)           \
     X(p, real, trsm, TRSM)
-/* geqrf, which has work space, is apart. */
+/* Those that have work space are apart. */
 #define FL_BLAS_FACTORS(X, p, real) \
     X(p, real, potrf, POTRF)        \
     X(p, real, getrf, GETRF)        \
@@ -21,6 +21,10 @@
     X(p, real, getrs, GETRS)        \
     X(p, real, posv, POSV)          \
     X(p, real, gesv, GESV)
+#define FL_BLAS_WORKED(X, p, real) \
+    X(p, real, geqrf, GEQRF)       \
+    X(p, real, ormqr, ORMQR)       \
+    X(p, real, gels, GELS)
 
 typedef enum fl_blas_routine {
     FL_BLAS_GEMM,
@@ -35,6 +39,8 @@ typedef enum fl_blas_routine {
     FL_BLAS_POSV,
     FL_BLAS_GESV,
     FL_BLAS_GEQRF,
+    FL_BLAS_ORMQR,
+    FL_BLAS_GELS,
     FL_BLAS_ROUTINES
 } fl_blas_routine;
 
@@ -56,6 +62,16 @@ typedef enum fl_blas_routine {
 #define FL_POSV_PARAMETERS(O, I, N, R, W, P, Q) O(uplo), I(n), I(nrhs), W(a), I(lda), W(b), I(ldb)
 #define FL_GESV_PARAMETERS(O, I, N, R, W, P, Q) I(n), I(nrhs), W(a), I(lda), P(pivots), W(b), I(ldb)
 #define FL_GEQRF_PARAMETERS(O, I, N, R, W, P, Q) I(m), I(n), W(a), I(lda), W(tau)
+#define FL_ORMQR_PARAMETERS(O, I, N, R, W, P, Q) \
+    O(side), O(transa), I(m), I(n), I(k), R(a), I(lda), R(tau), W(c), I(ldc)
+#define FL_GELS_PARAMETERS(O, I, N, R, W, P, Q) \
+    O(transa), I(m), I(n), I(nrhs), W(a), I(lda), W(b), I(ldb)
+
+/* The least work space of a call that filch gets, in elements. */
+#define FL_GEQRF_LEAST(V) FL_GREATER(1, V(n))
+#define FL_ORMQR_LEAST(V) FL_GREATER(1, V(n))
+#define FL_GELS_LEAST(V) \
+    FL_GREATER(1, FL_LESSER(V(m), V(n)) + FL_GREATER(FL_LESSER(V(m), V(n)), V(nrhs)))
 
 /* Flops, or above them where a letter decides; V(x) is the value of parameter x. Leading orders of
  * LAPACK Working Note 41, appendix C. */
@@ -73,5 +89,7 @@ typedef enum fl_blas_routine {
 #define FL_POSV_FLOPS(V) 1.0 * V(n) * V(n) * (V(n) / 3.0 + 2.0 * V(nrhs))
 #define FL_GESV_FLOPS(V) 1.0 * V(n) * V(n) * (2.0 * V(n) / 3.0 + 2.0 * V(nrhs))
 #define FL_GEQRF_FLOPS(V) 2.0 * V(m) * V(n) * FL_LESSER(V(m), V(n))
+#define FL_ORMQR_FLOPS(V) 4.0 * V(m) * V(n) * V(k)
+#define FL_GELS_FLOPS(V) 2.0 * V(m) * V(n) * (FL_LESSER(V(m), V(n)) + 3.0 * V(nrhs))
 
 #endif

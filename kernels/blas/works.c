@@ -13,8 +13,11 @@
 #define TILE_LARGE 2048
 #define TILE_WIDE 4096
 #define NARROW_COLS 1024
-/* Orders from which the next larger tile is taken. */
+/* Orders from which the next larger tile is taken; Cholesky's as bench/workloads/cholesky.c found
+ * them on an H200. */
 #define ORDER_USUAL 3072
+#define ORDER_CHOLESKY 6144
+#define TILE_CHOLESKY 1536
 #define ORDER_WIDE 16384
 #define ORDER_LARGE 24576
 /* Panels of as many rows find their work memory on the GPU from the start on; for longer ones it
@@ -31,13 +34,17 @@ static int64_t choose_tile(const fl_blas_call *c, uint64_t given)
 {
     int64_t order = greatest(greatest(c->m, c->n), c->k);
     bool is_product = c->routine == FL_BLAS_GEMM || c->routine == FL_BLAS_SYMM;
+    bool is_by_columns =
+        c->routine == FL_BLAS_GETRF || c->routine == FL_BLAS_GESV || c->routine >= FL_BLAS_GEQRF;
+    bool is_cholesky = c->routine == FL_BLAS_POTRF || c->routine == FL_BLAS_POSV;
     if (given > 0)
         return (int64_t)given;
-    if (order < ORDER_USUAL || c->routine == FL_BLAS_GETRF || c->routine == FL_BLAS_GESV ||
-        c->routine == FL_BLAS_GEQRF)
+    if (order < ORDER_USUAL || is_by_columns)
         return TILE_SMALL;
     if (is_product && order >= ORDER_WIDE)
         return TILE_WIDE;
+    if (is_cholesky && order >= ORDER_CHOLESKY)
+        return order >= ORDER_WIDE ? TILE_LARGE : TILE_CHOLESKY;
     return order >= ORDER_LARGE ? TILE_LARGE : TILE_USUAL;
 }
 
@@ -130,11 +137,13 @@ static filch_status run_triangle(fl_work *w)
 }
 
 /* The first minor that is not positive, by the tiles of the diagonal. */
-static int64_t minor_of(const fl_work *w, const int32_t *infos, uint32_t count)
+static int64_t minor_of(const fl_work *w, const int32_t *infos, uint32_t count, uint32_t words)
 {
-    for (uint32_t k = 0; k < count; k++)
-        if (infos[k] != 0)
-            return infos[k] < 0 ? infos[k] : k * w->tile + infos[k];
+    for (uint32_t k = 0; k < count; k++) {
+        int32_t info = infos[(size_t)k * words];
+        if (info != 0)
+            return info < 0 || words > 1 ? info : k * w->tile + info;
+    }
     return 0;
 }
 
@@ -149,16 +158,21 @@ static void add_potrs(fl_work *w, const fl_tiled *a)
 static filch_status run_definite(fl_work *w)
 {
     fl_blas_call *c = w->call;
+    int fill = fl_work_form(c).fill;
     fl_tiled a = fl_work_matrix(w, c->a, c->n, c->n, c->lda);
-    int32_t *infos = calloc(a.rows, sizeof *infos);
+    (void)pthread_mutex_lock(&w->works->lock);
+    fl_tiles_open_panels(&w->works->tiles, c->is_single);
+    (void)pthread_mutex_unlock(&w->works->lock);
+    uint32_t words = fl_tiles_potrf_words(&w->graph, fill, &a);
+    int32_t *infos = calloc((size_t)a.rows * words, sizeof *infos);
     if (!infos)
         return FILCH_OUT_OF_MEMORY;
-    filch_data *told = fl_operands_infos(&w->operands, infos, a.rows);
-    fl_tiles_potrf(&w->graph, fl_work_form(c).fill, &a, told);
+    filch_data *told = fl_operands_infos(&w->operands, infos, a.rows, words);
+    fl_tiles_potrf(&w->graph, fill, &a, told);
     if (c->routine == FL_BLAS_POSV)
         add_potrs(w, &a);
     filch_status status = fl_work_run(w);
-    c->info = minor_of(w, infos, a.rows);
+    c->info = minor_of(w, infos, a.rows, words);
     fl_work_end(w); /* the handle before the memory */
     free(infos);
     return status;
@@ -179,7 +193,8 @@ static filch_status (*const runs[FL_BLAS_ROUTINES])(fl_work *w) = {
     [FL_BLAS_TRSM] = run_triangle,      [FL_BLAS_POTRF] = run_definite,
     [FL_BLAS_POSV] = run_definite,      [FL_BLAS_POTRS] = run_potrs,
     [FL_BLAS_GETRF] = fl_factors_lu,    [FL_BLAS_GESV] = fl_factors_lu,
-    [FL_BLAS_GETRS] = fl_factors_getrs, [FL_BLAS_GEQRF] = fl_factors_qr};
+    [FL_BLAS_GETRS] = fl_factors_getrs, [FL_BLAS_GEQRF] = fl_factors_qr,
+    [FL_BLAS_ORMQR] = fl_factors_ormqr, [FL_BLAS_GELS] = fl_factors_gels};
 
 void fl_work_end(fl_work *w)
 {

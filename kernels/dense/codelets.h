@@ -10,8 +10,9 @@ typedef enum fl_dense_kernel {
     FL_DENSE_LU_PANEL, /* A, pivots, info [, inverse, identity, scratch] */
     FL_DENSE_LU_REST,  /* A, pivots: what columns of a panel leave of those on their right */
     FL_DENSE_INVERT,   /* A, inverse, identity, scratch */
+    FL_DENSE_BLOCKS,   /* A, blocks: see inverses.h */
     FL_DENSE_SWAP,     /* A, pivots ... */
-    FL_DENSE_STEP,     /* triangle's block column, B [, pivots] [, inverse, scratch] */
+    FL_DENSE_STEP,     /* triangle's block column, B [, pivots] [, inverse or blocks, scratch] */
     FL_DENSE_PARTS,    /* left parts, right parts, B: see split.h */
     FL_DENSE_QR_PANEL, /* A, tau, info, reflectors, triangle, identity, scratch */
     FL_DENSE_QR_REST,  /* A, tau, reflectors, triangle, scratch [, scratch]: what columns of a panel
@@ -23,6 +24,9 @@ typedef enum fl_dense_kernel {
     FL_DENSE_KERNELS
 } fl_dense_kernel;
 
+/* Of FL_DENSE_STEP: by blocks in place of one inverse, see inverses.h. */
+enum { FL_DENSE_BY_BLOCKS = 2 };
+
 /* Arguments of every codelet. */
 typedef struct fl_dense_args {
     const fl_dense_host *host;
@@ -30,7 +34,7 @@ typedef struct fl_dense_args {
     uint64_t order; /* of the diagonal block */
     int32_t fill, op, diagonal;
     uint8_t swap;    /* FL_DENSE_STEP: rows of B are exchanged before; FL_DENSE_SWAP: backwards */
-    uint8_t inverts; /* the diagonal block's inverse is made, or there */
+    uint8_t inverts; /* the diagonal block's inverse is made, or there; FL_DENSE_BY_BLOCKS */
     uint8_t compute; /* FL_DENSE_STEP: of its product */
     uint8_t only_solves; /* FL_DENSE_STEP: without its product */
 } fl_dense_args;
@@ -84,6 +88,7 @@ int fl_dense_run_lu_rest(const fl_place *on, const filch_call *call);
 int fl_dense_host_lu(const filch_call *call);
 int fl_dense_host_qr(const filch_call *call);
 int fl_dense_run_invert(const fl_place *on, const filch_call *call);
+int fl_dense_run_blocks(const fl_place *on, const filch_call *call);
 int fl_dense_run_swap(const fl_place *on, const filch_call *call);
 int fl_dense_run_step(const fl_place *on, const filch_call *call);
 int fl_dense_run_parts(const fl_place *on, const filch_call *call);
@@ -97,6 +102,7 @@ double fl_dense_work_lu_panel(const filch_call *call);
 double fl_dense_work_lu_rest(const filch_call *call);
 double fl_dense_work_lu_group(const filch_call *call);
 double fl_dense_work_invert(const filch_call *call);
+double fl_dense_work_blocks(const filch_call *call);
 double fl_dense_work_swap(const filch_call *call);
 double fl_dense_work_step(const filch_call *call);
 double fl_dense_work_parts(const filch_call *call);

@@ -2,13 +2,61 @@
 /* Cholesky factorization by tiles, right-looking, of either triangle (A. Buttari et al., "A class
  * of parallel tiled linear algebra algorithms for multicore architectures", Parallel Computing 35,
  * 2009), and the solution by it. */
-#include "kernels/dense/tiles.h"
+#include "kernels/dense/inverses.h"
+
+#include "filch/kernels.h"
+
+/* Smaller tiles are solved for as fast as they are multiplied, launches included; larger ones are
+ * too few (bench/workloads/cholesky.c). */
+#define OWN_LEAST 256
+#define OWN_MOST 4096
 
 /* Tile (i, k) of L, or (k, i) of U. */
 static filch_access factor(int fill, const fl_tiled *a, uint32_t i, uint32_t k,
                            filch_access_mode mode)
 {
     return fl_tile(a, fill == FL_VENDOR_FILL_LOWER ? FL_VENDOR_OP_N : FL_VENDOR_OP_T, i, k, mode);
+}
+
+/* Whether filch's kernel factors diagonal tiles, and the tiles below are multiplied by inverses. */
+static bool has_own(const fl_tile_graph *g, int fill, const fl_tiled *a)
+{
+    return fill == FL_VENDOR_FILL_LOWER && g->tiles->panels[g->is_single] &&
+           a->tile_rows >= OWN_LEAST && a->tile_rows <= OWN_MOST;
+}
+
+uint32_t fl_tiles_potrf_words(const fl_tile_graph *g, int fill, const fl_tiled *a)
+{
+    return has_own(g, fill, a) ? (uint32_t)FILCH_POTRF_TRTRI_STATE(a->tile_rows) : 1;
+}
+
+static filch_data *make_inverses(fl_tile_graph *g, const fl_tiled *a)
+{
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    desc.element = g->is_single ? sizeof(float) : sizeof(double);
+    desc.rows = a->tile_rows;
+    desc.tile_cols = a->tile_cols;
+    desc.cols = a->cols * a->tile_cols;
+    desc.label = "inverses";
+    desc.flags = FILCH_DATA_NO_BUFFER;
+    return fl_tile_keep(g, &desc);
+}
+
+static void own_panel(fl_tile_graph *g, const fl_tiled *a, filch_data *infos, filch_data *inverses,
+                      uint32_t k)
+{
+    const fl_vendor_form form = {.alpha = 1};
+    uint64_t bytes = a->tile_rows * a->tile_cols * (g->is_single ? sizeof(float) : sizeof(double));
+    const filch_access pivot[] = {fl_tile(a, FL_VENDOR_OP_N, k, k, FILCH_READWRITE),
+                                  {.data = infos, .row = k, .mode = FILCH_READWRITE},
+                                  {.data = inverses, .col = k, .mode = FILCH_WRITE}};
+    fl_tile_add_panel(g, k + 1 < a->rows, pivot);
+    for (uint32_t i = k + 1; i < a->rows; i++)
+        fl_tile_add(g, FL_TILE_MULTIPLY, &form,
+                    (filch_access[]){{.data = inverses, .col = k, .mode = FILCH_READ},
+                                     fl_tile(a, FL_VENDOR_OP_N, i, k, FILCH_READWRITE),
+                                     {.mode = FILCH_SCRATCH, .bytes = bytes}},
+                    3);
 }
 
 static void panel(fl_tile_graph *g, int fill, const fl_tiled *a, filch_data *infos, uint32_t k)
@@ -51,8 +99,12 @@ static void update(fl_tile_graph *g, int fill, const fl_tiled *a, uint32_t k, ui
 
 void fl_tiles_potrf(fl_tile_graph *g, int fill, const fl_tiled *a, filch_data *infos)
 {
+    filch_data *inverses = has_own(g, fill, a) ? make_inverses(g, a) : NULL;
     for (uint32_t k = 0; k < a->rows; k++) {
-        panel(g, fill, a, infos, k);
+        if (inverses)
+            own_panel(g, a, infos, inverses, k);
+        else
+            panel(g, fill, a, infos, k);
         for (uint32_t j = k + 1; j < a->rows; j++)
             update(g, fill, a, k, j);
     }
@@ -66,7 +118,8 @@ void fl_tiles_potrs(fl_tile_graph *g, int fill, const fl_tiled *a, const fl_tile
                            .op_a = is_lower ? FL_VENDOR_OP_N : FL_VENDOR_OP_T,
                            .diagonal = FL_VENDOR_NON_UNIT,
                            .alpha = 1};
-    fl_tiles_trsm(g, &form, a, b);
+    filch_data *inverses = fl_inverses_add(g, &form, a, 2 * b->cols * b->tile_cols);
+    fl_inverses_trsm(g, &form, a, b, inverses);
     form.op_a = fl_tile_flip(form.op_a);
-    fl_tiles_trsm(g, &form, a, b);
+    fl_inverses_trsm(g, &form, a, b, inverses);
 }

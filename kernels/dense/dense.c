@@ -51,6 +51,7 @@ extern const char fl_text_qr_panel[];
 SIDES(lu_panel)
 SIDES(lu_rest)
 SIDES(invert)
+SIDES(blocks)
 SIDES(swap)
 SIDES(step)
 SIDES(parts)
@@ -72,12 +73,19 @@ static const struct {
     filch_enqueue_fn enqueue;
     filch_work_fn work;
 } kernels[FL_DENSE_KERNELS] = {
-    [FL_DENSE_LU_PANEL] = ROW(lu_panel), [FL_DENSE_LU_REST] = ROW(lu_rest),
-    [FL_DENSE_INVERT] = ROW(invert),     [FL_DENSE_SWAP] = ROW(swap),
-    [FL_DENSE_STEP] = ROW(step),         [FL_DENSE_PARTS] = ROW(parts),
-    [FL_DENSE_QR_PANEL] = ROW(qr_panel), [FL_DENSE_QR_REST] = ROW(qr_rest),
-    [FL_DENSE_TRIANGLE] = ROW(triangle), [FL_DENSE_REFLECT] = ROW(reflect),
-    [FL_DENSE_APPLY] = ROW(apply),       [FL_DENSE_MOVE] = {"move", host_move, enqueue_move, NULL},
+    [FL_DENSE_LU_PANEL] = ROW(lu_panel),
+    [FL_DENSE_LU_REST] = ROW(lu_rest),
+    [FL_DENSE_INVERT] = ROW(invert),
+    [FL_DENSE_BLOCKS] = ROW(blocks),
+    [FL_DENSE_SWAP] = ROW(swap),
+    [FL_DENSE_STEP] = ROW(step),
+    [FL_DENSE_PARTS] = ROW(parts),
+    [FL_DENSE_QR_PANEL] = ROW(qr_panel),
+    [FL_DENSE_QR_REST] = ROW(qr_rest),
+    [FL_DENSE_TRIANGLE] = ROW(triangle),
+    [FL_DENSE_REFLECT] = ROW(reflect),
+    [FL_DENSE_APPLY] = ROW(apply),
+    [FL_DENSE_MOVE] = {"move", host_move, enqueue_move, NULL},
 };
 
 static int run_nothing(const filch_call *call)

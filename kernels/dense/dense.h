@@ -64,15 +64,6 @@ filch_status fl_dense_open(const fl_dense_desc *desc, fl_dense **out);
 /* Not before the graphs and the parts that were made from it; null is allowed. */
 void fl_dense_close(fl_dense *dense);
 
-/* --- Triangles --- */
-
-/* B := op(A)^-1 B for the triangle `fill` of the square A; form->op_a, fill and diagonal count. */
-filch_status fl_dense_solve(const fl_dense *dense, const fl_vendor_form *form, const fl_columns *a,
-                            const fl_columns *b, filch_graph *graph);
-/* B := A^-1 B by a Cholesky factor in the triangle `fill`, as LAPACK's potrs. */
-filch_status fl_dense_potrs(const fl_dense *dense, int fill, const fl_columns *a,
-                            const fl_columns *b, filch_graph *graph);
-
 /* --- LU --- */
 
 typedef struct fl_lu fl_lu;
@@ -119,6 +110,9 @@ filch_status fl_qr_factor(fl_qr *qr, filch_graph *graph);
 filch_status fl_qr_factor_through(fl_qr *qr, const fl_through *through, filch_graph *graph);
 /* C := op(Q) C, in a later task of the graph or in another one, as LAPACK's ormqr from the left. */
 filch_status fl_qr_apply(fl_qr *qr, int op, const fl_columns *c, filch_graph *graph);
+
+/* B := R^-1 B, or R'^-1 B, in B's first rows, likewise; A has no more columns than rows. */
+filch_status fl_qr_solve(fl_qr *qr, int op, const fl_columns *b, filch_graph *graph);
 
 /* Floating point operations (LAPACK Working Note 41, appendix C). */
 double fl_flops_lu(double m, double n);

@@ -36,9 +36,10 @@ struct fl_lu {
     filch_data *info;
     filch_data *inverses; /* of the panels' diagonal blocks */
     filch_data *identity;
-    filch_data *state;  /* words */
-    filch_data *uppers; /* inverses of U's diagonal blocks, turned; null: none are made */
-    filch_task begins;  /* the first task of the panel that was added last */
+    filch_data *state;     /* words */
+    filch_data *uppers;    /* inverses of U's diagonal blocks, turned; null: none are made */
+    filch_data *blocks[2]; /* of L and of U, that solves make; null: before the first by them */
+    filch_task begins;     /* the first task of the panel that was added last */
 };
 
 /* views: inverse, identity, scratch. */
@@ -266,8 +267,9 @@ void fl_lu_close(fl_lu *lu)
 {
     if (!lu)
         return;
-    filch_data *const handles[] = {lu->pivots,   lu->lists, lu->info,  lu->inverses,
-                                   lu->identity, lu->state, lu->uppers};
+    filch_data *const handles[] = {lu->pivots,   lu->lists,     lu->info,
+                                   lu->inverses, lu->identity,  lu->state,
+                                   lu->uppers,   lu->blocks[0], lu->blocks[1]};
     for (size_t k = 0; k < sizeof handles / sizeof *handles; k++)
         if (handles[k])
             (void)filch_data_destroy(handles[k]);
@@ -502,19 +504,38 @@ filch_status fl_lu_factor_through(fl_lu *lu, const fl_through *through, filch_gr
     return status;
 }
 
+/* Two handles, so that the second triangle's blocks do not wait for the first solve. */
+static filch_status make_blocks(fl_lu *lu, const fl_columns *b)
+{
+    filch_status status = FILCH_OK;
+    if (!lu->unit || !fl_dense_blocks_pay(&lu->a, b))
+        return FILCH_OK;
+    for (int k = 0; k < 2 && status == FILCH_OK; k++)
+        if (!lu->blocks[k])
+            status = fl_dense_blocks(lu->dense, &lu->a, &lu->blocks[k]);
+    return status;
+}
+
+static filch_status solve(const fl_lu *lu, int fill, int op, const fl_columns *b,
+                          filch_graph *graph)
+{
+    bool is_upper = fill == FL_VENDOR_FILL_UPPER;
+    bool has_blocks = fl_dense_blocks_pay(&lu->a, b);
+    const fl_vendor_form form = {
+        .fill = fill, .op_a = op, .diagonal = is_upper ? FL_VENDOR_NON_UNIT : FL_VENDOR_UNIT};
+    return fl_dense_solve(lu->dense, &form, &lu->a, b, has_blocks ? lu->blocks[is_upper] : NULL,
+                          graph);
+}
+
 filch_status fl_lu_solve(fl_lu *lu, int op, const fl_columns *b, filch_graph *graph)
 {
-    const fl_vendor_form lower = {
-        .fill = FL_VENDOR_FILL_LOWER, .op_a = op, .diagonal = FL_VENDOR_UNIT};
-    const fl_vendor_form upper = {.fill = FL_VENDOR_FILL_UPPER, .op_a = op};
+    static const int fills[] = {FL_VENDOR_FILL_LOWER, FL_VENDOR_FILL_UPPER};
     bool is_plain = op == FL_VENDOR_OP_N;
-    filch_status status = FILCH_OK;
+    filch_status status = make_blocks(lu, b);
     for (size_t j = 0; is_plain && j < fl_columns_count(b) && status == FILCH_OK; j++)
         status = add_swaps(lu, b, j, 0, false, graph);
-    if (status == FILCH_OK)
-        status = fl_dense_solve(lu->dense, is_plain ? &lower : &upper, &lu->a, b, graph);
-    if (status == FILCH_OK)
-        status = fl_dense_solve(lu->dense, is_plain ? &upper : &lower, &lu->a, b, graph);
+    for (int k = 0; k < 2 && status == FILCH_OK; k++)
+        status = solve(lu, fills[is_plain ? k : 1 - k], op, b, graph);
     for (size_t j = 0; !is_plain && j < fl_columns_count(b) && status == FILCH_OK; j++)
         status = add_swaps(lu, b, j, 0, true, graph);
     return status;

@@ -279,6 +279,34 @@ int fl_place_invert(const fl_place *on, const filch_view *t, const filch_view *i
     return code ? code : fl_place_trsm(on, &lower, t, inverse);
 }
 
+static void write_identity(const filch_view *to)
+{
+    for (uint64_t j = 0; j < to->cols; j++) {
+        char *column = (char *)to->ptr + j * to->ld * to->element;
+        memset(column, 0, to->rows * to->element);
+        if (is_double(to))
+            ((double *)(void *)column)[j] = 1;
+        else
+            ((float *)(void *)column)[j] = 1;
+    }
+}
+
+int fl_place_invert_triangle(const fl_place *on, const fl_vendor_form *form, const filch_view *a,
+                             const filch_view *t, const filch_view *inverse)
+{
+    bool is_upper = form->fill == FL_VENDOR_FILL_UPPER;
+    const fl_vendor_form whole = {.fill = form->fill,
+                                  .op_a = is_upper ? FL_VENDOR_OP_T : FL_VENDOR_OP_N,
+                                  .diagonal = form->diagonal,
+                                  .alpha = 1};
+    if (on->lane)
+        return fl_vendor_invert_triangle(on->lane, form, a, t, inverse);
+    write_identity(inverse);
+    write_identity(t);
+    int code = fl_place_trmm(on, &whole, a, t);
+    return code ? code : fl_place_trsm(on, &whole, a, inverse);
+}
+
 int fl_place_multiply(const fl_place *on, const fl_vendor_form *form, const filch_view *t,
                       const filch_view *b, const filch_view *room)
 {

@@ -17,6 +17,7 @@
  * panel's other columns are updated like those of other panels. */
 #include "kernels/dense/codelets.h"
 #include "kernels/dense/state.h"
+#include "kernels/dense/steps.h"
 #include "kernels/dense/through.h"
 
 #include <stdlib.h>
@@ -38,7 +39,8 @@ struct fl_qr {
     filch_data *reflectors;
     filch_data *triangles;
     filch_data *identity;
-    filch_data *state; /* words */
+    filch_data *state;  /* words */
+    filch_data *blocks; /* of R, that solves make; null: before the first by them */
 };
 
 /* T of V, from row `row` on. views: triangle, identity, scratch. */
@@ -290,8 +292,8 @@ void fl_qr_close(fl_qr *qr)
 {
     if (!qr)
         return;
-    filch_data *const handles[] = {qr->tau,       qr->info,     qr->reflectors,
-                                   qr->triangles, qr->identity, qr->state};
+    filch_data *const handles[] = {qr->tau,      qr->info,  qr->reflectors, qr->triangles,
+                                   qr->identity, qr->state, qr->blocks};
     for (size_t k = 0; k < sizeof handles / sizeof *handles; k++)
         if (handles[k])
             (void)filch_data_destroy(handles[k]);
@@ -454,6 +456,17 @@ filch_status fl_qr_apply(fl_qr *qr, int op, const fl_columns *c, filch_graph *gr
             status = add_apply(qr, k, op, c, j, graph);
     }
     return status;
+}
+
+filch_status fl_qr_solve(fl_qr *qr, int op, const fl_columns *b, filch_graph *graph)
+{
+    const fl_vendor_form form = {.fill = FL_VENDOR_FILL_UPPER, .op_a = op};
+    bool has_blocks = qr->dense->desc.vendor && fl_dense_blocks_pay(&qr->a, b);
+    filch_status status =
+        has_blocks && !qr->blocks ? fl_dense_blocks(qr->dense, &qr->a, &qr->blocks) : FILCH_OK;
+    return status == FILCH_OK
+               ? fl_dense_solve(qr->dense, &form, &qr->a, b, has_blocks ? qr->blocks : NULL, graph)
+               : status;
 }
 
 double fl_flops_qr(double m, double n)

@@ -3,6 +3,7 @@
  * column of the triangle holds all that the step takes: of A itself, products that leave the solved
  * rows for the rest (right-looking), of A', products of the rest that enter them (left-looking). */
 #include "kernels/dense/codelets.h"
+#include "kernels/dense/inverses.h"
 #include "kernels/dense/steps.h"
 
 /* Rows of the block column on the side of the diagonal block where the triangle is. */
@@ -49,11 +50,27 @@ static int solve(const fl_place *on, const filch_call *call, const filch_view *s
     const fl_vendor_form form = {
         .fill = args->fill, .op_a = args->op, .diagonal = args->diagonal, .alpha = 1};
     const filch_view a = fl_part(&call->views[0], args->row, 0, order, order);
+    if (args->inverts == FL_DENSE_BY_BLOCKS)
+        return fl_inverses_solve(on, &form, (const filch_view[]){a, more[0], *solved, more[1]});
     if (!args->inverts || !on->lane)
         return fl_place_trsm(on, &form, &a, solved);
     const filch_view inverse = fl_part(&more[0], 0, 0, order, order);
     const filch_view room = fl_dense_room(&more[1], order, solved->cols, solved->element);
     return fl_place_multiply(on, &form, &inverse, solved, &room);
+}
+
+int fl_dense_run_blocks(const fl_place *on, const filch_call *call)
+{
+    const fl_dense_args *args = call->args;
+    const fl_vendor_form form = {.fill = args->fill, .diagonal = args->diagonal};
+    const filch_view a = fl_part(&call->views[0], args->row, 0, args->order, args->order);
+    return fl_inverses_make(on, &form, (const filch_view[]){a, call->views[1]});
+}
+
+double fl_dense_work_blocks(const filch_call *call)
+{
+    double order = (double)((const fl_dense_args *)call->args)->order;
+    return order * order * (double)call->views[1].rows / 6;
 }
 
 int fl_dense_run_step(const fl_place *on, const filch_call *call)
@@ -88,7 +105,7 @@ filch_status fl_dense_add_step(const fl_dense *dense, const fl_step *step, filch
                           .op = step->form.op_a,
                           .diagonal = step->form.diagonal,
                           .swap = step->pivots != NULL,
-                          .inverts = step->inverses != NULL,
+                          .inverts = step->has_blocks ? FL_DENSE_BY_BLOCKS : step->inverses != NULL,
                           .compute = compute == FL_DENSE_TF32X3 ? FL_VENDOR_COMPUTE_SINGLE
                                                                 : (uint8_t)compute,
                           .only_solves = step->only_solves};
@@ -104,28 +121,47 @@ filch_status fl_dense_add_step(const fl_dense *dense, const fl_step *step, filch
                         fl_columns_owner(b, step->to));
 }
 
+static filch_status add_blocks(const fl_dense *dense, const fl_step *step, filch_graph *graph)
+{
+    const fl_dense_args args = {.row = step->at * step->a->tile,
+                                .order = step->order,
+                                .fill = step->form.fill,
+                                .diagonal = step->form.diagonal};
+    const filch_access accesses[] = {FILCH_R(step->a->data, 0, step->at),
+                                     FILCH_W(step->inverses, 0, step->at)};
+    return fl_dense_add(dense, graph, dense->codelets[FL_DENSE_BLOCKS], args, accesses, 2,
+                        fl_columns_owner(step->a, step->at));
+}
+
+bool fl_dense_blocks_pay(const fl_columns *a, const fl_columns *b)
+{
+    return fl_inverse_pays(fl_least(FL_INVERTED, a->tile), b->cols);
+}
+
+filch_status fl_dense_blocks(const fl_dense *dense, const fl_columns *a, filch_data **out)
+{
+    const filch_data_desc desc = {.element = dense->desc.element,
+                                  .rows = 2 * fl_least(FL_INVERTED, a->tile),
+                                  .cols = fl_columns_count(a) * a->tile,
+                                  .tile_cols = a->tile,
+                                  .flags = FILCH_DATA_NO_BUFFER};
+    return fl_dense_data(dense, desc, "inverses", out);
+}
+
 filch_status fl_dense_solve(const fl_dense *dense, const fl_vendor_form *form, const fl_columns *a,
-                            const fl_columns *b, filch_graph *graph)
+                            const fl_columns *b, filch_data *blocks, filch_graph *graph)
 {
     bool is_forward = (form->fill == FL_VENDOR_FILL_LOWER) == (form->op_a == FL_VENDOR_OP_N);
     size_t count = fl_columns_count(a);
-    fl_step step = {.form = *form, .a = a, .b = b};
+    fl_step step = {.form = *form, .a = a, .b = b, .inverses = blocks, .has_blocks = blocks};
     filch_status status = FILCH_OK;
     for (size_t k = 0; k < count && status == FILCH_OK; k++) {
         step.at = is_forward ? k : count - 1 - k;
         step.order = fl_columns_width(a, step.at);
+        if (blocks)
+            status = add_blocks(dense, &step, graph);
         for (step.to = 0; step.to < fl_columns_count(b) && status == FILCH_OK; step.to++)
             status = fl_dense_add_step(dense, &step, graph);
     }
     return status;
-}
-
-filch_status fl_dense_potrs(const fl_dense *dense, int fill, const fl_columns *a,
-                            const fl_columns *b, filch_graph *graph)
-{
-    bool is_lower = fill == FL_VENDOR_FILL_LOWER;
-    fl_vendor_form form = {.fill = fill, .op_a = is_lower ? FL_VENDOR_OP_N : FL_VENDOR_OP_T};
-    filch_status status = fl_dense_solve(dense, &form, a, b, graph);
-    form.op_a = is_lower ? FL_VENDOR_OP_T : FL_VENDOR_OP_N;
-    return status == FILCH_OK ? fl_dense_solve(dense, &form, a, b, graph) : status;
 }

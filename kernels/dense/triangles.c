@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Triangular products and solves in place. op(A) is lower or upper; from the left, rows of B are
  * taken in the order in which op(A) lets them be, from the right columns. */
-#include "kernels/dense/tiles.h"
+#include "kernels/dense/inverses.h"
 
 /* How a triangle meets B. */
 typedef struct meeting {
@@ -74,9 +74,23 @@ void fl_tiles_trmm(fl_tile_graph *g, const fl_vendor_form *form, const fl_tiled 
         }
 }
 
+static void solve_on_diagonal(fl_tile_graph *g, const meeting *m, double alpha, uint32_t k,
+                              uint32_t at, filch_data *inverses)
+{
+    fl_vendor_form own = *m->form;
+    own.alpha = alpha;
+    if (inverses)
+        fl_inverses_add_solve(g, &own, fl_tile(m->a, FL_VENDOR_OP_N, k, k, FILCH_READ), inverses, k,
+                              m->b,
+                              fl_tile(m->b, FL_VENDOR_OP_N, m->is_left ? k : at,
+                                      m->is_left ? at : k, FILCH_READWRITE));
+    else
+        on_diagonal(g, FL_TILE_TRSM, m, alpha, k, at);
+}
+
 /* A row that is solved for leaves those after it. The first step brings alpha to all rows. */
-void fl_tiles_trsm(fl_tile_graph *g, const fl_vendor_form *form, const fl_tiled *a,
-                   const fl_tiled *b)
+void fl_inverses_trsm(fl_tile_graph *g, const fl_vendor_form *form, const fl_tiled *a,
+                      const fl_tiled *b, filch_data *inverses)
 {
     meeting m = meet(form, a, b);
     uint32_t count = a->rows, others = m.is_left ? b->cols : b->rows;
@@ -84,9 +98,17 @@ void fl_tiles_trsm(fl_tile_graph *g, const fl_vendor_form *form, const fl_tiled 
     for (uint32_t step = 0; step < count; step++) {
         double alpha = step == 0 ? form->alpha : 1;
         for (uint32_t at = 0; at < others; at++)
-            on_diagonal(g, FL_TILE_TRSM, &m, alpha, taken(&m, step), at);
+            solve_on_diagonal(g, &m, alpha, taken(&m, step), at, inverses);
         for (uint32_t rest = step + 1; rest < count; rest++)
             for (uint32_t at = 0; at < others; at++)
                 beside(g, &m, -1, alpha, taken(&m, step), taken(&m, rest), at);
     }
+}
+
+void fl_tiles_trsm(fl_tile_graph *g, const fl_vendor_form *form, const fl_tiled *a,
+                   const fl_tiled *b)
+{
+    bool is_left = form->side == FL_VENDOR_SIDE_LEFT;
+    uint64_t others = is_left ? b->cols * b->tile_cols : b->rows * b->tile_rows;
+    fl_inverses_trsm(g, form, a, b, fl_inverses_add(g, form, a, others));
 }

@@ -48,6 +48,10 @@ int fl_vendor_blas_syrk(fl_vendor_lane *lane, const fl_vendor_form *form, const 
 /* C := alpha A B + beta C, or alpha B A + beta C. */
 int fl_vendor_blas_symm(fl_vendor_lane *lane, const fl_vendor_form *form, const filch_view *a,
                         const filch_view *b, const filch_view *c);
+/* T := the lower triangle of A, or the upper one transposed, with zeros above the diagonal; the
+ * form's fill and diagonal count. Inverse := T^-1. Nothing of A is read but the triangle. */
+int fl_vendor_invert_triangle(fl_vendor_lane *lane, const fl_vendor_form *form, const filch_view *a,
+                              const filch_view *t, const filch_view *inverse);
 /* C := diag(x) A; C may be A. */
 int fl_vendor_blas_scale_rows(fl_vendor_lane *lane, const filch_view *a, const void *x,
                               const filch_view *c);

@@ -12,6 +12,7 @@
  * A batch of solutions takes tables of addresses in the device's memory. To keep them as they are,
  * the blocks on the diagonal are brought together in the lane's own memory: by a multiplication by
  * identities, as there is no strided copy of blocks. */
+#include "kernels/vendor/blas.h"
 #include "kernels/vendor/lane.h"
 
 #include <stdlib.h>
@@ -322,4 +323,43 @@ int fl_vendor_invert(fl_vendor_lane *lane, const filch_view *l, const filch_view
     for (size_t h = BLOCK; h < l->rows && code == 0; h *= 2)
         code = join(lane, &at, h, l, inverse);
     return code;
+}
+
+/* To := the identity. */
+static int write_identity(const fl_vendor_lane *lane, const layout *at, const filch_view *to)
+{
+    size_t count = to->rows / BLOCK, begin = count * BLOCK;
+    const operand identity = {in_room(lane, at->identities), BLOCK, 0};
+    const operand blocks = part_of(to, 0, 0, BLOCK), last = part_of(to, begin, begin, 0);
+    const filch_view from = {.ptr = identity.at,
+                             .rows = to->rows - begin,
+                             .cols = to->rows - begin,
+                             .ld = BLOCK,
+                             .element = to->element};
+    filch_view rest = from;
+    rest.ptr = last.at;
+    rest.ld = to->ld;
+    int code = clear(lane, to);
+    if (code == 0 && count > 0)
+        code = multiply_all(lane, BLOCK, 1, &identity, &identity, &blocks, count);
+    return code != 0 || rest.rows == 0 ? code : fl_vendor_copy(lane, &from, &rest);
+}
+
+int fl_vendor_invert_triangle(fl_vendor_lane *lane, const fl_vendor_form *form, const filch_view *a,
+                              const filch_view *t, const filch_view *inverse)
+{
+    bool is_upper = form->fill == FL_VENDOR_FILL_UPPER;
+    const fl_vendor_form whole = {.side = FL_VENDOR_SIDE_LEFT,
+                                  .fill = form->fill,
+                                  .op_a = is_upper ? FL_VENDOR_OP_T : FL_VENDOR_OP_N,
+                                  .diagonal = form->diagonal,
+                                  .alpha = 1};
+    int code = fl_vendor_inverse_reserve(lane, a->element, a->rows);
+    if (code != 0)
+        return code;
+    const layout at = lay_out(a->element, lane->inverse_n);
+    code = write_identity(lane, &at, inverse);
+    if (code == 0) /* cuBLAS writes no triangle, but the product of one by the identity */
+        code = fl_vendor_blas_trmm(lane, &whole, a, inverse, t);
+    return code ? code : fl_vendor_invert(lane, t, inverse);
 }

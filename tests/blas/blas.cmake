@@ -64,7 +64,7 @@ if(NOT TARGET filch_blas)
     filch_blas_test(crowd 120 COMMAND blas_crowd ENVIRONMENT ${on_host})
     if(build STREQUAL "asan")
         filch_blas_test(host 120 COMMAND blas_client ENVIRONMENT ${on_host})
-        filch_blas_test(fake 120 COMMAND blas_client --sizes 7,40 gemm trsm potrf gesv geqrf
+        filch_blas_test(fake 120 COMMAND blas_client --sizes 7,40 gemm trsm potrf gesv geqrf ormqr gels
                         ENVIRONMENT ${on_fake})
     endif()
     return()
@@ -88,7 +88,7 @@ target_link_libraries(blas_alone PRIVATE filch_flags filch_blas m)
 set(run ${PROJECT_BINARY_DIR}/kernels/blas/filch-run)
 set(through ${blas}/through.sh ${run})
 set(routines)
-foreach(name IN ITEMS gemm symm syrk trmm trsm potrf getrf geqrf potrs getrs posv gesv)
+foreach(name IN ITEMS gemm symm syrk trmm trsm potrf getrf geqrf ormqr gels potrs getrs posv gesv)
     string(APPEND routines "d${name} s${name} ")
 endforeach()
 

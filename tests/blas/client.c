@@ -71,6 +71,7 @@ static const struct {
     {"syrk", {client_syrk_d, client_syrk_s}},    {"trmm", {client_trmm_d, client_trmm_s}},
     {"trsm", {client_trsm_d, client_trsm_s}},    {"potrf", {client_potrf_d, client_potrf_s}},
     {"getrf", {client_getrf_d, client_getrf_s}}, {"geqrf", {client_geqrf_d, client_geqrf_s}},
+    {"ormqr", {client_ormqr_d, client_ormqr_s}}, {"gels", {client_gels_d, client_gels_s}},
     {"posv", {client_posv_d, client_posv_s}},    {"gesv", {client_gesv_d, client_gesv_s}},
 };
 

@@ -322,6 +322,242 @@ static void all_geqrf(void)
             one_geqrf(form, client_size(), round ? client_size() : client_largest());
 }
 
+#define work_ormqr P(LAPACKE_, ormqr_work)
+#define work_gels P(LAPACKE_, gels_work)
+
+static integer call_ormqr(int form, char side, char trans, const matrix *qr, int reflectors,
+                          const REAL *tau, matrix *c)
+{
+    integer m = c->rows, n = c->cols, k = reflectors, lda = qr->ld, ldc = c->ld, info = -99;
+    int layout = layout_of(form);
+    const char *s = letter(side), *t = letter(trans);
+    REAL size = 0, *a = qr->p, *work = &size;
+    client_calls++;
+    if (form == COLUMNS || form == ROWS)
+        return P(LAPACKE_, ormqr)(layout, *s, *t, m, n, k, a, lda, tau, c->p, ldc);
+    for (integer count = -1; count != 0; count = count < 0 && info == 0 ? (integer)size : 0) {
+        if (count > 0)
+            work = malloc((size_t)count * sizeof *work);
+        if (form == FORTRAN)
+            P(LAPACK_, ormqr)(s, t, &m, &n, &k, a, &lda, tau, c->p, &ldc, work, &count, &info);
+        else
+            info = work_ormqr(layout, *s, *t, m, n, k, a, lda, tau, c->p, ldc, work, count);
+    }
+    if (work != &size)
+        free(work);
+    return info;
+}
+
+/* C := H C, for reflector k of those in qr. */
+static void reflect(const matrix *qr, const REAL *tau, int k, double *c, int m, int n)
+{
+    for (int j = 0; j < n; j++) {
+        double sum = c[j * m + k];
+        for (int i = k + 1; i < m; i++)
+            sum += (double)*at(qr, i, k) * c[j * m + i];
+        sum *= (double)tau[k];
+        c[j * m + k] -= sum;
+        for (int i = k + 1; i < m; i++)
+            c[j * m + i] -= sum * (double)*at(qr, i, k);
+    }
+}
+
+/* Q or Q' of the first k reflectors; from the right, on the transposed matrix. */
+static void one_ormqr(int form, char side, char trans, int m, int n)
+{
+    int is_left = side == 'L', rows = is_left ? m : n, others = is_left ? n : m;
+    int k = 1 + client_pick(rows);
+    matrix qr = make(rows, k, form), c = make(m, n, form), before;
+    REAL *tau = calloc((size_t)rows, sizeof *tau);
+    double *exact = calloc((size_t)m * (size_t)n, sizeof *exact);
+    char text[128];
+    snprintf(text, sizeof text, "%zu ormqr form %d %c %c %d %d %d", sizeof(REAL), form, side, trans,
+             m, n, k);
+    if (call_geqrf(form, &qr, tau) != 0)
+        client_wrong("%s: no factors", text);
+    for (int j = 0; j < others; j++)
+        for (int i = 0; i < rows; i++)
+            exact[j * rows + i] = (double)(is_left ? *at(&c, i, j) : *at(&c, j, i));
+    for (int l = 0; l < k; l++)
+        reflect(&qr, tau, (trans == 'T') == is_left ? l : k - 1 - l, exact, rows, others);
+    before = copy(&c);
+    matrix kept = copy(&qr);
+    integer info = call_ormqr(form, side, trans, &qr, k, tau, &c);
+    if (info != 0)
+        client_wrong("%s: info is %d", text, (int)info);
+    for (int j = 0; j < others; j++)
+        for (int i = 0; i < rows; i++) {
+            double is = (double)(is_left ? *at(&c, i, j) : *at(&c, j, i));
+            if (!near(is, exact[j * rows + i], rows, 4 + rows)) {
+                client_wrong("%s: (%d, %d) is %g, not %g", text, i, j, is, exact[j * rows + i]);
+                i = rows, j = others;
+            }
+        }
+    check_rest(text, &c, &before, 0);
+    check_rest(text, &qr, &kept, '0');
+    forget(&qr), forget(&c), forget(&before), forget(&kept);
+    free(tau);
+    free(exact);
+}
+
+static void all_ormqr(void)
+{
+    for (int form = 0; form < LAPACK_FORMS; form++)
+        for (const char *trans = "NT"; *trans; trans++)
+            for (int round = 0; round < 3; round++) {
+                one_ormqr(form, 'L', *trans, round ? client_size() : client_largest(),
+                          client_size());
+                one_ormqr(form, 'R', *trans, client_size(), client_size());
+            }
+}
+
+static integer call_gels(int form, char trans, matrix *a, matrix *b)
+{
+    integer m = a->rows, n = a->cols, k = b->cols, lda = a->ld, ldb = b->ld, info = -99;
+    int layout = layout_of(form);
+    const char *t = letter(trans);
+    REAL size = 0, *work = &size;
+    client_calls++;
+    if (form == COLUMNS || form == ROWS)
+        return P(LAPACKE_, gels)(layout, *t, m, n, k, a->p, lda, b->p, ldb);
+    for (integer count = -1; count != 0; count = count < 0 && info == 0 ? (integer)size : 0) {
+        if (count > 0)
+            work = malloc((size_t)count * sizeof *work);
+        if (form == FORTRAN)
+            P(LAPACK_, gels)(t, &m, &n, &k, a->p, &lda, b->p, &ldb, work, &count, &info);
+        else
+            info = work_gels(layout, *t, m, n, k, a->p, lda, b->p, ldb, work, count);
+    }
+    if (work != &size)
+        free(work);
+    return info;
+}
+
+/* op(A) X = B where there are as many equations as unknowns or fewer, and else A' (B - A X) = 0
+ * with op(A) for A; the squares of what is left are told in the rows below X. */
+static void check_squares(const char *text, const matrix *a, char trans, const matrix *x,
+                          const matrix *b)
+{
+    int rows = trans == 'N' ? a->rows : a->cols, cols = trans == 'N' ? a->cols : a->rows;
+    double *rest = calloc((size_t)rows, sizeof *rest);
+    for (int j = 0; j < b->cols; j++) {
+        double most = 1, square = 0, told = 0;
+        for (int i = 0; i < cols; i++)
+            most = fmax(most, fabs((double)*at(x, i, j)));
+        for (int i = 0; i < rows; i++) {
+            rest[i] = (double)*at(b, i, j) - product(a, x, trans, i, j, cols);
+            square += rest[i] * rest[i];
+            if (rows <= cols && !near(rest[i], 0, cols, 32 * most * (4 + cols)))
+                client_wrong("%s: equation %d of side %d is left with %g", text, i, j, rest[i]);
+        }
+        for (int l = 0; rows > cols && l < cols; l++) {
+            double sum = 0;
+            for (int i = 0; i < rows; i++)
+                sum += op(a, trans, i, l) * rest[i];
+            if (!near(sum, 0, rows, 32 * most * (4 + rows)))
+                client_wrong("%s: column %d is not orthogonal to what side %d leaves: %g", text, l,
+                             j, sum);
+        }
+        for (int i = cols; i < rows; i++)
+            told += (double)*at(x, i, j) * (double)*at(x, i, j);
+        if (rows > cols && !near(sqrt(told), sqrt(square), rows, 32 * most * (4 + rows)))
+            client_wrong("%s: side %d leaves %g, not %g", text, j, sqrt(told), sqrt(square));
+    }
+    free(rest);
+}
+
+/* Of fewer equations than unknowns the solution is a combination of A's columns. */
+static void check_least(const char *text, const matrix *a, char trans, const matrix *x)
+{
+    int unknowns = trans == 'N' ? a->cols : a->rows, count = trans == 'N' ? a->rows : a->cols;
+    matrix span = make(unknowns, count, COLUMNS), rest = make(unknowns, x->cols, COLUMNS);
+    double most = 1;
+    for (int j = 0; j < count; j++)
+        for (int i = 0; i < unknowns; i++)
+            *at(&span, i, j) = (REAL)op(a, trans, j, i);
+    for (int j = 0; j < x->cols; j++)
+        for (int i = 0; i < unknowns; i++) {
+            *at(&rest, i, j) = *at(x, i, j);
+            most = fmax(most, fabs((double)*at(x, i, j)));
+        }
+    if (call_gels(COLUMNS, 'N', &span, &rest) != 0)
+        client_wrong("%s: no combination", text);
+    for (int j = 0; j < x->cols; j++)
+        for (int i = count; i < unknowns; i++)
+            if (!near((double)*at(&rest, i, j), 0, unknowns, 32 * most * (4 + unknowns))) {
+                client_wrong("%s: the solution of side %d is not the least", text, j);
+                i = unknowns;
+            }
+    forget(&span), forget(&rest);
+}
+
+static void one_gels(int form, char trans, int m, int n)
+{
+    int rows = trans == 'N' ? m : n, cols = trans == 'N' ? n : m, most = m > n ? m : n;
+    matrix a = make(m, n, form), b = make(most, client_size(), form), factors, x;
+    char text[128];
+    snprintf(text, sizeof text, "%zu gels form %d %c %d %d", sizeof(REAL), form, trans, m, n);
+    make_dominant(&a);
+    factors = copy(&a), x = copy(&b);
+    integer info = call_gels(form, trans, &factors, &x);
+    if (info != 0)
+        client_wrong("%s: info is %d", text, (int)info);
+    check_squares(text, &a, trans, &x, &b);
+    if (rows < cols)
+        check_least(text, &a, trans, &x);
+    check_rest(text, &x, &b, 0);
+    check_rest(text, &factors, &a, 0);
+    forget(&a), forget(&b), forget(&factors), forget(&x);
+}
+
+/* A column of zeros among others: its number. All zeros: X is zero. All so small that LAPACK scales
+ * them: X is finite. */
+static void one_bad_gels(int form, int m, int n)
+{
+    matrix a = make(m, n, form), b = make(m, client_size(), form), x = copy(&b), zeros, tiny, y;
+    int zero = client_pick(n);
+    char text[128];
+    snprintf(text, sizeof text, "%zu gels of bad matrices form %d %d %d", sizeof(REAL), form, m, n);
+    make_dominant(&a);
+    tiny = copy(&a), zeros = copy(&a), y = copy(&b);
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < m; i++) {
+            *at(&zeros, i, j) = 0;
+            *at(&tiny, i, j) = *at(&a, i, j) * (sizeof(REAL) == 8 ? (REAL)1e-300 : (REAL)1e-36);
+            *at(&a, i, j) *= j != zero;
+        }
+    integer info = call_gels(form, 'N', &a, &x);
+    if (info != (n > 1 ? zero + 1 : 0))
+        client_wrong("%s: info is %d, not %d", text, (int)info, zero + 1);
+    info = call_gels(form, 'N', &zeros, &y);
+    for (int j = 0; j < y.cols; j++)
+        for (int i = 0; i < n; i++)
+            if (info != 0 || *at(&y, i, j) != 0)
+                client_wrong("%s: of zeros, info %d, X is %g", text, (int)info,
+                             (double)*at(&y, i, j));
+    matrix z = copy(&b);
+    for (size_t k = 0; k < elements(&z); k++)
+        z.p[k] *= sizeof(REAL) == 8 ? (REAL)1e-300 : (REAL)1e-36;
+    info = call_gels(form, 'N', &tiny, &z);
+    for (int j = 0; j < z.cols; j++)
+        for (int i = 0; i < n; i++)
+            if (info != 0 || !isfinite((double)*at(&z, i, j)))
+                client_wrong("%s: of tiny ones, info %d, X is %g", text, (int)info,
+                             (double)*at(&z, i, j));
+    forget(&a), forget(&b), forget(&x), forget(&zeros), forget(&tiny), forget(&y), forget(&z);
+}
+
+static void all_gels(void)
+{
+    for (int form = 0; form < LAPACK_FORMS; form++)
+        for (int round = 0; round < 4; round++) {
+            int m = round ? client_size() : client_largest(), n = client_size();
+            for (const char *trans = "NT"; *trans; trans++)
+                one_gels(form, *trans, m, n);
+            one_bad_gels(form, m > n ? m : n, m > n ? n : m);
+        }
+}
+
 static integer call_posv(int form, char uplo, matrix *a, matrix *x)
 {
     integer n = a->rows, nrhs = x->cols, lda = a->ld, ldb = x->ld, info = -99;

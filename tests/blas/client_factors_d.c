@@ -18,6 +18,16 @@ void client_geqrf_d(void)
     all_geqrf();
 }
 
+void client_ormqr_d(void)
+{
+    all_ormqr();
+}
+
+void client_gels_d(void)
+{
+    all_gels();
+}
+
 void client_posv_d(void)
 {
     all_posv();

@@ -18,6 +18,16 @@ void client_geqrf_s(void)
     all_geqrf();
 }
 
+void client_ormqr_s(void)
+{
+    all_ormqr();
+}
+
+void client_gels_s(void)
+{
+    all_gels();
+}
+
 void client_posv_s(void)
 {
     all_posv();

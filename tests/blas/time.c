@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dgemm, dpotrf and dgesv of a BLAS, and of the drop-in in front of it, in one process and in
- * turns.
+/* dgemm, dpotrf, dgesv and dgels of a BLAS, and of the drop-in in front of it, in one process and
+ * in turns.
  *
  *     blas_time [--next LIBRARY] [--front LIBRARY] [--repeat N] [--next-most N] N...
  *
@@ -23,14 +23,20 @@ typedef void (*potrf_fn)(const char *, const int *, double *, const int *, int *
 typedef void (*gesv_fn)(const int *, const int *, double *, const int *, int *, double *,
                         const int *, int *);
 
+typedef void (*gels_fn)(const char *, const int *, const int *, const int *, double *, const int *,
+                        double *, const int *, double *, const int *, int *, size_t);
+
 typedef struct library {
     gemm_fn gemm;
     potrf_fn potrf;
     gesv_fn gesv;
+    gels_fn gels;
 } library;
 
+#define WORK_COLUMNS 64 /* elements of work space, as multiples of the order */
+
 static int n;
-static double *a, *b, *c, *kept;
+static double *a, *b, *c, *kept, *work;
 static int *pivots;
 static int failures;
 
@@ -68,6 +74,7 @@ static library open_library(const char *path)
     find(from, "dgemm_", &l.gemm);
     find(from, "dpotrf_", &l.potrf);
     find(from, "dgesv_", &l.gesv);
+    find(from, "dgels_", &l.gels);
     return l;
 }
 
@@ -128,7 +135,7 @@ static void prepare(const char *name)
         memset(c, 0, elements * sizeof *c);
         return;
     }
-    /* gesv overwrites A; one tenth as many right-hand sides stand in c. */
+    /* gesv and gels overwrite A; one tenth as many right-hand sides stand in c. */
     memcpy(name[0] == 'p' ? c : a, kept, elements * sizeof *a);
     if (name[0] == 'g')
         memcpy(c, b, elements / 10 * sizeof *c);
@@ -137,14 +144,16 @@ static void prepare(const char *name)
 static double call(const library *l, const char *name)
 {
     const double one = 1, zero = 0;
-    int info = 0, nrhs = n / 10;
+    int info = 0, nrhs = n / 10, count = WORK_COLUMNS * n;
     double begin = now_s();
     if (name[0] == 'p')
         l->potrf("L", &n, c, &n, &info, 1);
     else if (name[2] == 'm')
         l->gemm("N", "N", &n, &n, &n, &one, a, &n, b, &n, &zero, c, &n, 1, 1);
-    else
+    else if (name[2] == 's')
         l->gesv(&n, &nrhs, a, &n, pivots, c, &n, &info);
+    else
+        l->gels("N", &n, &n, &nrhs, a, &n, c, &n, work, &count, &info, 1);
     double seconds = now_s() - begin;
     failures += info != 0;
     return seconds;
@@ -152,7 +161,10 @@ static double call(const library *l, const char *name)
 
 static int has(const library *l, const char *name)
 {
-    return name[0] == 'p' ? l->potrf != NULL : name[2] == 'm' ? l->gemm != NULL : l->gesv != NULL;
+    return name[0] == 'p'   ? l->potrf != NULL
+           : name[2] == 'm' ? l->gemm != NULL
+           : name[2] == 's' ? l->gesv != NULL
+                            : l->gels != NULL;
 }
 
 static double flops(const char *name)
@@ -160,7 +172,8 @@ static double flops(const char *name)
     double m = n;
     return name[0] == 'p'   ? m * m * m / 3
            : name[2] == 'm' ? 2 * m * m * m
-                            : m * m * m * (2 / 3. + .2);
+           : name[2] == 's' ? m * m * m * (2 / 3. + .2)
+                            : m * m * m * (4 / 3. + .3);
 }
 
 static int by_value(const void *x, const void *y)
@@ -207,7 +220,8 @@ static void make(void)
     c = malloc(elements * sizeof *c);
     kept = malloc(elements * sizeof *kept);
     pivots = malloc((size_t)n * sizeof *pivots);
-    if (!a || !b || !c || !kept || !pivots) {
+    work = malloc(WORK_COLUMNS * (size_t)n * sizeof *work);
+    if (!a || !b || !c || !kept || !pivots || !work) {
         (void)fprintf(stderr, "no memory\n");
         exit(1);
     }
@@ -218,7 +232,8 @@ static void make(void)
     memset(c, 0, elements * sizeof *c);
 }
 
-/* Symmetric, and positive definite by its diagonal; of moderate condition for gesv, too. */
+/* Symmetric, and positive definite by its diagonal; of moderate condition for gesv and gels, too.
+ */
 static void make_definite(void)
 {
     for (int j = 0; j < n; j++)
@@ -254,7 +269,8 @@ int main(int argc, char **argv)
         make_definite();
         compare(&next, &front, "potrf", repeat, n <= next_most);
         compare(&next, &front, "gesv", repeat, n <= next_most);
-        free(a), free(b), free(c), free(kept), free(pivots);
+        compare(&next, &front, "gels", repeat, n <= next_most);
+        free(a), free(b), free(c), free(kept), free(pivots), free(work);
     }
     return failures != 0;
 }

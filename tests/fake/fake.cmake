@@ -39,7 +39,7 @@ if(cmocka_FOUND)
                 continue()
             endif()
             set(libraries filch_bench_parts)
-        elseif(name MATCHES "^(dense|mixed)") # beside the host's LAPACK
+        elseif(name MATCHES "^(dense|inverses|mixed)") # beside the host's LAPACK
             if(NOT TARGET fakecublas)
                 continue()
             endif()

@@ -266,30 +266,6 @@ static void solve_lu(const bed *b, size_t n, int op)
     give(&a);
 }
 
-static void solve_cholesky(const bed *b, size_t n, int fill_of)
-{
-    matrix a = take(b, n, n), x = take(b, n, COLS);
-    fill(&a, DOMINANT);
-    fill(&x, RANDOM);
-    matrix right = product(b, &a, false, &x);
-    int order = (int)n, ld = (int)a.ld, info = 0;
-    const char *word = fill_of == FL_VENDOR_FILL_LOWER ? "L" : "U";
-    if (b->element == sizeof(double))
-        host.d.potrf(word, &order, a.at, &ld, &info, 1);
-    else
-        host.s.potrf(word, &order, a.at, &ld, &info, 1);
-    must(info);
-    filch_graph *graph = graph_of(b);
-    join(b, &a, TILE);
-    join(b, &right, TILE - 1);
-    must(fl_dense_potrs(b->dense, fill_of, &a.columns, &right.columns, graph));
-    run(graph);
-    are_equal(b, &right, &x, 1e4);
-    give(&right);
-    give(&x);
-    give(&a);
-}
-
 /* --- QR --- */
 
 static void lapack_geqrf(const bed *b, const matrix *m, const matrix *tau)
@@ -493,8 +469,6 @@ static void systems_are_solved(void **state)
             for (size_t n = 1; n < 150; n += 48) {
                 solve_lu(&b, n, FL_VENDOR_OP_N);
                 solve_lu(&b, n, FL_VENDOR_OP_T);
-                solve_cholesky(&b, n, FL_VENDOR_FILL_LOWER);
-                solve_cholesky(&b, n, FL_VENDOR_FILL_UPPER);
             }
             end(&b);
         }

@@ -33,7 +33,8 @@ function(filch_fake_nvrtc target)
 endfunction()
 
 foreach(target IN ITEMS test_unit_nvrtc test_unit_image test_stress_images test_fake_mistakes
-        test_fake_bench_cg test_fake_bench_heat test_fake_bench_memory test_fake_dense test_fake_mixed)
+        test_fake_bench_cg test_fake_bench_heat test_fake_bench_memory test_fake_dense test_fake_inverses
+        test_fake_mixed)
     filch_fake_nvrtc(${target})
 endforeach()
 
