@@ -95,11 +95,12 @@ static void factorizations_are_from_memory_as_asked(void **state)
         assert_int_equal(fakecuda_count("cuMemHostRegister"), 0);
         assert_true(fakecuda_count("pageable") > own);
     }
-    assert_int_equal(run(ONE,
-                         "cholesky --matrix tests/data/lund_a.mtx --devices cuda:0 --repeat 1 "
-                         "--check --pinned",
-                         NULL),
-                     BENCH_EXIT_OK);
+    assert_int_equal(
+        run(ONE,
+            "cholesky --matrix tests/data/lund_a.mtx --tile 32 --devices cuda:0 --repeat 1 "
+            "--check --pinned",
+            NULL),
+        BENCH_EXIT_OK);
     assert_int_equal(fakecuda_count("cuMemHostRegister"), 0);
 }
 
