@@ -575,11 +575,12 @@ filch_status filch_runtime_poll_wait(filch_runtime *rt, filch_job *job, double s
 {
     static const char call[] = "filch_runtime_poll_wait";
     filch_status status = check_polled(rt, call);
-    if (status == FILCH_OK && job != NULL) {
-        status = fl_object_check(job, FL_MAGIC_JOB);
-    }
     if (status != FILCH_OK) {
         return status;
+    }
+    if (job != NULL && !fl_object_lives(job, FL_MAGIC_JOB)) {
+        return fl_core_fail(&rt->core, FILCH_INVALID_HANDLE, call, NULL, "the job %s",
+                            fl_object_wrong(job, FL_MAGIC_JOB));
     }
     if (job != NULL && (fl_job_is_in_callback(job) || fl_job_is_put_off(job))) {
         return fl_core_fail(&rt->core, FILCH_WRONG_STATE, call, job->label,

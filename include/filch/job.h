@@ -218,8 +218,8 @@ FILCH_API filch_status filch_job_stats(filch_job *job, filch_job_info *info,
  * Tells the first failure of a job: label of the task (else name of its codelet), own code of the
  * task in native_code, and device. The status is FILCH_TASK_FAILED where a function of the task
  * returned the code. Otherwise the status gives the device's reason (FILCH_DEVICE_LOST and others),
- * and call names the failed call of the driver. Of a complete job with the result FILCH_CANCELLED:
- * this status and the job's label.
+ * and call names the failed call of the driver. Of a complete job with the result FILCH_CANCELLED
+ * (not in its callback, which comes before): this status and the job's label.
  *
  * @param job   the job; it need not be complete.
  * @param error receives the record; its size must be set (::FILCH_ERROR_INIT).
@@ -265,14 +265,14 @@ FILCH_API filch_status filch_job_items(filch_job *job, filch_item_range *ranges,
  * Gives a job handle back. A running job goes on to its end without the handle.
  *
  * A handle is what a submission wrote to its @p job; it is released once. The job given to a
- * callback is no handle of its own: where the submission kept none (a null @p job), nobody may
- * release the job, and filch refuses it.
+ * callback is no handle of its own: where the submission kept none (a null @p job, and the calls
+ * filch_graph_run() and filch_batch_run()), nobody may release the job, and filch refuses it.
  *
  * @param job the job.
  * @return FILCH_OK; FILCH_WRONG_STATE (the submission kept no handle, or the handle was released
  *         before and the job has not ended: nothing changes; behind the end of the job a second
- *         release is FILCH_INVALID_HANDLE until a later job has the memory, and undefined from
- *         then on); FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         release is FILCH_WRONG_STATE or FILCH_INVALID_HANDLE until a later job has the memory,
+ *         and undefined from then on); FILCH_INVALID_HANDLE; FILCH_FORKED.
  *
  * Thread safety: any thread, once, with no concurrent call on the job. Blocking: short locks. Since
  * 0.1.

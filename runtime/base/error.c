@@ -123,6 +123,9 @@ void fl_error_store(fl_error_log *log, const filch_error *error)
         return;
     fl_mutex_lock(&log->lock);
     slot = slot_for(log, thread);
+    /* What is forgotten now lets no older refusal of its thread rise again. */
+    if (log->slots[slot].thread != thread && log->slots[slot].serial > log->since)
+        log->since = log->slots[slot].serial;
     log->slots[slot].thread = thread;
     log->slots[slot].serial = next_serial();
     log->slots[slot].error = (filch_error)FILCH_ERROR_INIT;
@@ -165,10 +168,11 @@ bool fl_error_refusal(filch_error *error)
 
 filch_status fl_error_fetch(fl_error_log *log, filch_error *error)
 {
-    uint64_t thread = fl_thread_id(), newest = log->since;
+    uint64_t thread = fl_thread_id(), newest;
     filch_status status = FILCH_NOT_FOUND;
 
     fl_mutex_lock(&log->lock);
+    newest = log->since;
     for (size_t i = 0; i < FL_ERROR_LOG_SLOTS; i++) {
         if (log->slots[i].thread == thread) {
             fl_error_copy(error, &log->slots[i].error);

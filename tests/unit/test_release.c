@@ -223,6 +223,23 @@ static void a_batch_and_a_broadcast_without_handles_are_not_released(void **stat
     assert_ok(filch_data_destroy(own));
 }
 
+/* The calls keep their jobs until they return. */
+static void the_job_of_a_run_is_not_released(void **state)
+{
+    (void)state;
+    filch_submit_desc desc = releasing();
+    filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
+    batch.codelet = apply;
+    assert_ok(filch_graph_run(graph, &desc, NULL));
+    assert_refused(1);
+    batch.n = 10;
+    assert_ok(filch_batch_run(runtime, &batch, &desc, NULL));
+    assert_refused(2);
+    batch.n = 0; /* is complete within the submission */
+    assert_ok(filch_batch_run(runtime, &batch, &desc, NULL));
+    assert_refused(3);
+}
+
 static void a_handle_is_released_once_in_a_callback(void **state)
 {
     (void)state;
@@ -345,6 +362,7 @@ int main(void)
         TEST(an_empty_graphs_job_without_a_handle_is_not_released),
         TEST(a_repetition_without_a_handle_is_not_released),
         TEST(a_batch_and_a_broadcast_without_handles_are_not_released),
+        TEST(the_job_of_a_run_is_not_released),
         TEST(a_handle_is_released_once_in_a_callback),
         TEST(a_second_release_is_refused_while_the_job_runs),
         TEST(a_release_behind_the_end_is_found_unless_a_job_has_the_memory),

@@ -69,7 +69,7 @@ def cut(text, limit):
 _WORDS = (
     (re.compile(r"^descs\[(\d+)\]"), r"tasks[\1]"),
     (re.compile(r"affinity (\d+) is above the device count, (\d+)"),
-     lambda found: f"device={int(found[1]) - 1} is none of the {found[2]} devices"),
+     lambda found: f"device={int(found[1]) - 1 - (int(found[1]) > 1 << 31 and 1 << 32)} is none of the {found[2]} devices"),
     (re.compile(r" \(filch_data_reduction\)"), " (Data.reduction())"),
     (re.compile(r" \(filch_graph_read_only\)"), " (Graph.read_only())"),
 )

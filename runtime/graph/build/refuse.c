@@ -22,7 +22,7 @@ filch_status fl_graph_refuse(const filch_graph *graph, const filch_task_desc *de
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     const char *name = fl_graph_name_of(graph, desc);
-    bool is_named = name != graph->label;
+    bool is_named = name != graph->label && name[0] != '\0';
     /* Relaxed: the number is approximate while threads add to an open graph. */
     return fl_core_fail(graph->object.core, status, "filch_graph_add", name,
                         "task #%u%s%.63s%s: %s", fl_load_relaxed(&graph->task_count),

@@ -750,7 +750,7 @@ static filch_status need_hosts(const fl_core *core, const fl_batch *batch, filch
 }
 
 filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit_desc *submit,
-                            const char *call, filch_job **job)
+                            const char *call, bool is_lent, filch_job **job)
 {
     const filch_codelet *codelet = batch->codelet;
     filch_error error = FILCH_ERROR_INIT;
@@ -784,23 +784,26 @@ filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit_d
         fl_job_discard(made);
         return fl_core_fail(core, status, call, error.label, "%s", error.text);
     }
-    fl_job_lend(made, job);
+    fl_job_lend(made, is_lent, job);
     fl_job_submit(made); /* on return the job may be complete, and its object reused */
     return FILCH_OK;
+}
+
+filch_status fl_batch_submit(fl_core *core, const filch_batch_desc *desc,
+                             const filch_submit_desc *submit, bool is_lent, filch_job **job)
+{
+    fl_batch *batch = NULL;
+    filch_submit_desc full;
+    filch_status status = fl_submit_check(core, submit, SUBMIT, NULL, &full);
+    status = status == FILCH_OK ? check_desc(core, desc) : status;
+    status = status == FILCH_OK ? prepare(core, desc, &batch) : status;
+    return status == FILCH_OK ? fl_batch_start(core, batch, &full, SUBMIT, is_lent, job) : status;
 }
 
 filch_status filch_batch_submit(filch_runtime *runtime, const filch_batch_desc *desc,
                                 const filch_submit_desc *submit, filch_job **job)
 {
     filch_status status = fl_object_check(runtime, FL_MAGIC_RUNTIME);
-    if (status != FILCH_OK) {
-        return status;
-    }
-    fl_core *core = fl_core_of(runtime);
-    fl_batch *batch = NULL;
-    filch_submit_desc full;
-    status = fl_submit_check(core, submit, SUBMIT, NULL, &full);
-    status = status == FILCH_OK ? check_desc(core, desc) : status;
-    status = status == FILCH_OK ? prepare(core, desc, &batch) : status;
-    return status == FILCH_OK ? fl_batch_start(core, batch, &full, SUBMIT, job) : status;
+    return status == FILCH_OK ? fl_batch_submit(fl_core_of(runtime), desc, submit, true, job)
+                              : status;
 }

@@ -40,8 +40,11 @@ struct fl_batch {
 fl_batch *fl_batch_make(fl_core *core, const filch_batch_desc *desc, uint64_t items,
                         uint32_t stretches, const uint64_t *devices);
 /* Submits a batch. The job owns the batch from here on; on failure the batch is freed. job may be
- * null. */
+ * null; is_lent: see fl_job_lend(). */
 filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit_desc *submit,
-                            const char *call, filch_job **job);
+                            const char *call, bool is_lent, filch_job **job);
+/* filch_batch_submit(), for a core; is_lent: see fl_job_lend(). */
+filch_status fl_batch_submit(fl_core *core, const filch_batch_desc *desc,
+                             const filch_submit_desc *submit, bool is_lent, filch_job **job);
 
 #endif

@@ -209,7 +209,7 @@ filch_status filch_job_resume(filch_job *job, const filch_resume_desc *desc,
     if (status != FILCH_OK) {
         return fail(job, status, wrong);
     }
-    status = fl_batch_start(core, batch, &full, RESUME, rest);
+    status = fl_batch_start(core, batch, &full, RESUME, true, rest);
     if (status != FILCH_OK) {
         fl_mutex_lock(&job->lock);
         job->is_resumed = false;

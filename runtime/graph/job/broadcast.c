@@ -210,7 +210,7 @@ filch_status filch_data_broadcast(filch_data *data, const filch_broadcast_desc *
     if (status != FILCH_OK) {
         return status;
     }
-    fl_job_lend(made, job);
+    fl_job_lend(made, true, job);
     fl_job_submit(made);
     return FILCH_OK;
 }

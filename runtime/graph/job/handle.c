@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles of jobs: given to the user by a submission, and given back by a release. */
+/* Handles of jobs: given to the user by a submission, and given back by a release. A call that runs
+ * a job to its end keeps the job itself: then there is no handle that a callback could release. */
 #include "graph/job/job.h"
 
-void fl_job_lend(filch_job *job, filch_job **handle)
+void fl_job_lend(filch_job *job, bool is_lent, filch_job **handle)
 {
     /* Relaxed, both: the start of the job, or the caller's return, publishes the stores. */
     if (handle != NULL) {
-        fl_store_relaxed(&job->is_lent, 1);
+        fl_store_relaxed(&job->is_lent, is_lent ? 1 : 0);
         *handle = job;
     } else {
         fl_store_relaxed(&job->refs, 1); /* the run's own reference */

@@ -254,9 +254,14 @@ void fl_job_conclude(filch_job *job, filch_status result);
 /* Counts a job with a published result off, tells waiting threads, and drops the run's reference.
  */
 void fl_job_close(filch_job *job);
-/* Gives the user the handle of a new job; null: the user keeps none, and the job loses the user's
- * reference. To be called before the job can start: a callback may use the handle. */
-void fl_job_lend(filch_job *job, filch_job **handle);
+/* Gives the handle of a new job to the user, to be given back by filch_job_release(), or, where
+ * is_lent is false, to a caller within filch, to be given back by fl_job_drop(). Null: nobody keeps
+ * the job, and the job loses the reference. To be called before the job can start: a callback may
+ * use the handle. */
+void fl_job_lend(filch_job *job, bool is_lent, filch_job **handle);
+/* filch_graph_submit(); is_lent: see fl_job_lend(). */
+filch_status fl_graph_submit(filch_graph *graph, const filch_submit_desc *submit, bool is_lent,
+                             filch_job **job);
 /* Drops a reference. */
 void fl_job_drop(filch_job *job);
 /* Returns use i of the job. A graph has one use per slot; upgrades are not counted. */

@@ -179,10 +179,11 @@ static void put_stats(FILE *file, filch_device_stats *stats)
 static void put_advice(FILE *file, const filch_report *report, uint64_t items)
 {
     fl_advice advice[FL_ADVICE_MOST];
-    uint32_t count = fl_advise(report, items, advice);
+    uint32_t count = fl_advice_is_grounded(report, items) ? fl_advise(report, items, advice) : 0;
+    fputs(",\"advice\":[", file);
     for (uint32_t i = 0; i < count; ++i) {
-        fprintf(file, "%s{\"about\":\"%s\",\"share\":%.4f", i != 0 ? "," : ",\"advice\":[",
-                advice[i].about, advice[i].share);
+        fprintf(file, "%s{\"about\":\"%s\",\"share\":%.4f", i != 0 ? "," : "", advice[i].about,
+                advice[i].share);
         put_text(file, "text", advice[i].text);
         fputc('}', file);
     }

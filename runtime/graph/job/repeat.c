@@ -373,7 +373,7 @@ static filch_status make_first(fl_repeat *repeat, filch_job **run)
         status = fl_graph_make_job(graph, &repeat->submit, CALL, run);
     }
     if (status == FILCH_OK) {
-        fl_job_lend(*run, NULL);
+        fl_job_lend(*run, false, NULL);
         /* No lock: the run has not started, and no other thread knows the repetition's job. */
         tie(repeat, *run);
         repeat->job->present = *run;
@@ -416,7 +416,7 @@ filch_status filch_graph_repeat(filch_graph *graph, const filch_repeat_desc *rep
         return status;
     }
     count_total(made, run);
-    fl_job_lend(made->job, job);
+    fl_job_lend(made->job, true, job);
     fl_job_submit(run);
     return FILCH_OK;
 }

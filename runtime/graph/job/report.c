@@ -18,9 +18,9 @@
 static filch_status add_path(const filch_job *job, filch_graph *graph, double *ns)
 {
     fl_core *core = job->object.core;
-    filch_status status = fl_object_check_for(graph, FL_MAGIC_GRAPH, CALL);
-    if (status != FILCH_OK) {
-        return status;
+    if (!fl_object_lives(graph, FL_MAGIC_GRAPH)) {
+        return fl_core_fail(core, FILCH_INVALID_HANDLE, CALL, job->label, "the graph %s",
+                            fl_object_wrong(graph, FL_MAGIC_GRAPH));
     }
     if (graph != job->ran) {
         return fl_core_fail(core, FILCH_INVALID_ARGUMENT, CALL, job->label,
@@ -31,7 +31,7 @@ static filch_status add_path(const filch_job *job, filch_graph *graph, double *n
                             "the graph is an open one: its tasks are forgotten as they end");
     }
     fl_latch_lock(&graph->lock);
-    status = fl_graph_path(graph, ns);
+    filch_status status = fl_graph_path(graph, ns);
     fl_latch_unlock(&graph->lock);
     return status == FILCH_OK
                ? FILCH_OK

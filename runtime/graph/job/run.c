@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs: a submission, a wait for the end, a report of what failed, and a release, in one call. */
+/* Runs: a submission, a wait for the end, and a report of what failed, in one call, which keeps the
+ * job meanwhile. */
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/job/batch.h"
 #include "graph/job/job.h"
 
 /* Lets a record name the function that the caller called, in place of the one that refused inside
@@ -52,13 +54,21 @@ static filch_status check(fl_core *core, const char *call, const char *label,
 /* Tells the result of a complete job. */
 static void report(filch_job *job, filch_status status, const char *call, filch_error *error)
 {
-    if (error != NULL && status != FILCH_OK && filch_job_error(job, error) != FILCH_OK) {
-        (void)fl_error_fill(error, (fl_fault){.status = status, .call = call, .label = job->label},
-                            "%s", filch_status_message(status));
+    filch_error found = FILCH_ERROR_INIT;
+    if (error == NULL || status == FILCH_OK) {
+        return;
     }
+    if (filch_job_error(job, &found) != FILCH_OK) {
+        (void)fl_error_fill(&found, (fl_fault){.status = status, .label = job->label}, "%s",
+                            filch_status_message(status));
+    }
+    if (found.call[0] == '\0') {
+        snprintf(found.call, sizeof found.call, "%s", call);
+    }
+    fl_error_copy(error, &found);
 }
 
-/* Waits for a job without a limit, and releases the job. A job that cannot be waited for is
+/* Waits for a job without a limit, and drops the job. A job that cannot be waited for is
  * cancelled: a job waiting for the calling task's own job has not begun. */
 static filch_status finish(filch_job *job, const char *call, filch_error *error)
 {
@@ -72,7 +82,7 @@ static filch_status finish(filch_job *job, const char *call, filch_error *error)
         /* On a virtual clock nothing could happen: now the cancelled job ends. */
         (void)(status == FILCH_TIMEOUT ? filch_job_wait(job, -1) : FILCH_OK);
     }
-    (void)filch_job_release(job);
+    fl_job_drop(job);
     return status;
 }
 
@@ -90,7 +100,7 @@ filch_status filch_graph_run(filch_graph *graph, const filch_submit_desc *submit
     if (status == FILCH_OK && graph->kind == FILCH_GRAPH_OPEN) {
         status = fl_core_fail(core, FILCH_WRONG_STATE, call, graph->label, "the graph is open");
     }
-    status = status == FILCH_OK ? filch_graph_submit(graph, submit, &job) : status;
+    status = status == FILCH_OK ? fl_graph_submit(graph, submit, false, &job) : status;
     return status == FILCH_OK ? finish(job, call, error) : explain(core, status, call, error);
 }
 
@@ -105,6 +115,6 @@ filch_status filch_batch_run(filch_runtime *runtime, const filch_batch_desc *des
     }
     fl_core *core = fl_core_of(runtime);
     status = check(core, call, NULL, error);
-    status = status == FILCH_OK ? filch_batch_submit(runtime, desc, submit, &job) : status;
+    status = status == FILCH_OK ? fl_batch_submit(core, desc, submit, false, &job) : status;
     return status == FILCH_OK ? finish(job, call, error) : explain(core, status, call, error);
 }

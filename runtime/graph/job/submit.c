@@ -172,16 +172,12 @@ filch_status fl_graph_make_job(filch_graph *graph, const filch_submit_desc *subm
     return FILCH_OK;
 }
 
-filch_status filch_graph_submit(filch_graph *graph, const filch_submit_desc *submit,
-                                filch_job **job)
+filch_status fl_graph_submit(filch_graph *graph, const filch_submit_desc *submit, bool is_lent,
+                             filch_job **job)
 {
-    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
-    if (status != FILCH_OK) {
-        return status;
-    }
     fl_core *core = graph->object.core;
     filch_submit_desc full;
-    status = fl_submit_check(core, submit, "filch_graph_submit", graph->label, &full);
+    filch_status status = fl_submit_check(core, submit, "filch_graph_submit", graph->label, &full);
     if (status != FILCH_OK) {
         return status;
     }
@@ -198,7 +194,7 @@ filch_status filch_graph_submit(filch_graph *graph, const filch_submit_desc *sub
     }
     bool is_open = graph->kind == FILCH_GRAPH_OPEN;
     if (status == FILCH_OK) {
-        fl_job_lend(made, job);
+        fl_job_lend(made, is_lent, job);
     }
     if (status == FILCH_OK && is_open) {
         graph->state = FL_GRAPH_RUNNING;
@@ -210,6 +206,13 @@ filch_status filch_graph_submit(filch_graph *graph, const filch_submit_desc *sub
         fl_job_submit(made);
     }
     return status;
+}
+
+filch_status filch_graph_submit(filch_graph *graph, const filch_submit_desc *submit,
+                                filch_job **job)
+{
+    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
+    return status == FILCH_OK ? fl_graph_submit(graph, submit, true, job) : status;
 }
 
 filch_status filch_graph_close(filch_graph *graph)
