@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
 
 #include "../random.h"
 #include "sim.h"
@@ -338,13 +341,116 @@ static void test_batches(void **state)
                   (unsigned long long)cases, (unsigned long long)first_seed, worst);
 }
 
+/* --- Urgent tasks that lack a tile --- */
+
+enum { KEPT = 12, ROUNDS = 100, RESULTS = 400, URGENT = 3 };
+
+static void add_pair(filch_codelet *what, int32_t priority, filch_access first, filch_access second,
+                     filch_task *made)
+{
+    const filch_access accesses[] = {first, second};
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    task.codelet = what;
+    task.accesses = accesses;
+    task.access_count = 2;
+    task.priority = priority;
+    sim_ok(filch_graph_add(graph, &task, made));
+}
+
+/* Number of tasks of the graph that began before its last urgent one. */
+static size_t begun_before(const char *path)
+{
+    json_t *document = json_load_file(path, 0, NULL), *event;
+    const json_t *events = json_object_get(document, "traceEvents");
+    double last = 0;
+    size_t at, count = 0;
+    assert_non_null(document);
+    for (int round = 0; round < 2; ++round) {
+        json_array_foreach(events, at, event)
+        {
+            const char *name = json_string_value(json_object_get(event, "name"));
+            double begin = json_number_value(json_object_get(event, "ts"));
+            bool is_urgent = name != NULL && strcmp(name, "urgent") == 0;
+            bool is_other = name != NULL && strcmp(name, "tile") == 0;
+            last = round == 0 && is_urgent && begin > last ? begin : last;
+            count += round == 1 && is_other && begin < last;
+        }
+    }
+    json_decref(document);
+    return count;
+}
+
+/* Memory is short, so no tile is fetched ahead: tasks that lack nothing pass the urgent ones, but a
+ * few times only. */
+static void test_passed(void **state)
+{
+    char path[] = "/tmp/filch-passed-XXXXXX";
+    filch_codelet_desc urgent_desc = FILCH_CODELET_DESC_INIT;
+    filch_codelet *urgent = NULL;
+    filch_data *fresh = NULL, *results = NULL;
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_graph_desc graph_desc = FILCH_GRAPH_DESC_INIT;
+    filch_task made, opener = 0;
+    int file = mkstemp(path);
+    (void)state;
+    assert_true(file >= 0 && close(file) == 0);
+    sim_open_machine(
+        &world,
+        "{\"link\": {\"bandwidth\": 1e9, \"latency_us\": 1}, \"devices\": [{\"name\": "
+        "\"gpu\", \"speed\": 1e9, \"overhead_us\": 1, \"lanes\": 2, \"memory\": 40e6}]}",
+        BENCH_POLICY_STEAL);
+    codelet = sim_codelet(&world, must_not_run, two_ms, NULL);
+    urgent_desc.name = "urgent";
+    urgent_desc.host = must_not_run;
+    urgent_desc.work = two_ms;
+    sim_ok(filch_codelet_create(world.runtime, &urgent_desc, &urgent));
+    desc.element = 1;
+    desc.tile_rows = TILE;
+    desc.rows = (uint64_t)(KEPT + URGENT) * TILE;
+    desc.ld = 0;
+    desc.ptr = calloc(1, desc.rows);
+    sim_ok(filch_data_create(world.runtime, &desc, &data));
+    void *first = desc.ptr;
+    desc.rows = (uint64_t)URGENT * TILE;
+    desc.ptr = calloc(1, desc.rows);
+    sim_ok(filch_data_create(world.runtime, &desc, &fresh));
+    void *second = desc.ptr;
+    desc.rows = (uint64_t)RESULTS * TILE;
+    desc.ptr = calloc(1, desc.rows);
+    sim_ok(filch_data_create(world.runtime, &desc, &results));
+    graph_desc.priorities = FILCH_PRIORITIES_CALLER;
+    sim_ok(filch_graph_create(world.runtime, &graph_desc, &graph));
+    for (uint32_t i = 0; i < ROUNDS * KEPT; ++i) {
+        add_pair(codelet, 0, (filch_access)FILCH_RW(data, i % KEPT, 0),
+                 (filch_access)FILCH_W(results, i % RESULTS, 0), &made);
+        opener = i == 4 * KEPT ? made : opener;
+    }
+    for (uint32_t i = 0; i < URGENT; ++i) {
+        add_pair(urgent, 100, (filch_access)FILCH_RW(data, KEPT + i, 0),
+                 (filch_access)FILCH_R(fresh, i, 0), &made);
+        sim_ok(filch_graph_edge(graph, opener, made));
+    }
+    sim_ok(filch_trace_start(world.runtime));
+    sim_ok(filch_graph_run(graph, NULL, NULL));
+    sim_ok(filch_trace_write(world.runtime, path));
+    assert_in_range(begun_before(path), 4 * KEPT, 20 * KEPT);
+    unlink(path);
+    sim_ok(filch_graph_destroy(graph));
+    sim_ok(filch_data_destroy(results));
+    sim_ok(filch_data_destroy(fresh));
+    sim_ok(filch_data_destroy(data));
+    free(desc.ptr);
+    free(second);
+    free(first);
+    sim_close(&world);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dear),
-        cmocka_unit_test(test_least_missing),
-        cmocka_unit_test(test_graphs),
-        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_dear),   cmocka_unit_test(test_least_missing),
+        cmocka_unit_test(test_graphs), cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_passed),
     };
     const char *is_long = getenv("FL_TEST_LONG");
     cases = is_long != NULL && is_long[0] == '1' ? 1000 : 40;

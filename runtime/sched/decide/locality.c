@@ -39,6 +39,8 @@
 
 /* Number of tasks weighed by the names of missing tiles. */
 #define WEIGHED 32
+/* Tasks that one after another may pass a task of a higher level. */
+#define MOST_PASSES 16u
 
 /* Finds the missing tiles of a kept task. A task to be skipped misses nothing, and nothing may be
  * brought for the task. A skipped task may be ready before the writers of the task's inputs are
@@ -133,11 +135,22 @@ static bool is_preferred(const fl_worker *w, const fl_task *task, uint64_t lacks
     return lacks < least || (lacks == 0 && least == 0 && is_sooner(w, task, before));
 }
 
-/* A lane without an item takes a complete task of any level: urgent tasks lack operands. */
+bool fl_locality_passes(const fl_worker *w, const fl_task *task)
+{
+    bool passes = false;
+    for (uint32_t i = 0; i < w->offload->window_count && !passes; ++i) {
+        passes = w->offload->window[i].task->level > task->level;
+    }
+    return passes;
+}
+
+/* A lane without an item takes a complete task of any level: urgent tasks lack operands. It does so
+ * a few times only: what is missing is not always fetched ahead, e.g. where memory is short, but is
+ * brought for the task that is taken. */
 uint32_t fl_locality_choose(const fl_worker *w, uint64_t *least)
 {
     const fl_offload *offload = w->offload;
-    bool is_free = w->pipeline.computing < w->device->lanes;
+    bool is_free = w->pipeline.computing < w->device->lanes && offload->passes < MOST_PASSES;
     uint32_t best = offload->window_count;
     *least = UINT64_MAX;
     for (uint32_t i = 0; i < offload->window_count; ++i) {
@@ -180,7 +193,7 @@ bool fl_locality_waits(const fl_worker *w)
     uint64_t least;
     /* Lanes are in order: an item waiting for a copy would delay items without a wait. */
     if (offload->window_count == 0 || !fl_locality_chooses(w) ||
-        (w->pipeline.computing < w->device->lanes && !is_last_lane(w))) {
+        (w->pipeline.computing < w->device->lanes && (offload->pressed != 0 || !is_last_lane(w)))) {
         return false;
     }
     (void)fl_locality_choose(w, &least);

@@ -23,10 +23,13 @@ uint32_t fl_locality_most(const fl_worker *worker);
 /* Index of the task of the window to run next; window_count: the window is empty. *least: 0: the
  * task lacks nothing; 1: tiles on the way; else twice the bytes to be brought. */
 uint32_t fl_locality_choose(const fl_worker *worker, uint64_t *least);
+/* Whether a task of the window is of a higher level than `task`. */
+bool fl_locality_passes(const fl_worker *worker, const fl_task *task);
 /* Whether an item on the lane waits for a copy; items behind it wait, too. */
 bool fl_locality_is_held(const fl_worker *worker, uint32_t lane);
 /* Whether every task of the window lacks an operand while every lane has an item to run, or a
- * further item that waits for a copy would hold the last lane. */
+ * further item that waits for a copy would hold the last lane. Where memory is short, only an item
+ * that is launched is sure to get its operands: then the last lane is not kept. */
 bool fl_locality_waits(const fl_worker *worker);
 /* Index of the task of the window whose missing operands are to be fetched ahead now; window_count:
  * none. *has_lack: whether a task of the window may lack anything, from now on. */

@@ -159,6 +159,7 @@ void fl_window_take(fl_worker *w, fl_item *item)
     uint64_t least;
     uint32_t best = fl_locality_choose(w, &least);
     item->task = offload->window[best].task;
+    offload->passes = fl_locality_passes(w, item->task) ? offload->passes + 1 : 0;
     item->is_claimed = offload->window[best].is_claimed;
     item->skip = offload->window[best].is_poisoned;
     item->is_graph = false;

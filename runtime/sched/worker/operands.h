@@ -48,6 +48,7 @@ typedef struct fl_offload {
     fl_local_task window[FL_LOCALITY_WINDOW]; /* the locality window, in order of arrival */
     bool window_lacks;                        /* an operand of the window may be missing */
     uint32_t window_count;
+    uint32_t passes; /* tasks taken one after another past a task of a higher level */
     /* Newest copies of operands fetched ahead: from the host's memory, and from other devices; 0:
      * past. */
     fl_marker fetched[2];
