@@ -51,6 +51,9 @@ static const struct {
 /* A column's rows that are copied to the host's memory at once, at least: of shorter ones a link
  * takes fewer bytes a second, and longer ones are final later. */
 #define DELIVERED_BYTES ((size_t)16 << 10)
+/* Matrices that the devices' memories have room for, at least, where a factorization goes by way of
+ * one: with less, what comes and what goes displace it. */
+#define THROUGH_ROOM 2
 /* Columns of a block where there are GPUs. */
 #define GPU_COLUMNS 512
 static const size_t gpu_columns[] = {256, 512, 1024};
@@ -226,7 +229,7 @@ void bench_square_meet(bench_square *s, filch_runtime *runtime)
     bench_offload_meet(&s->offload, runtime);
     bool is_factored = s->kind == BENCH_SQUARE_COLUMNS || s->kind == BENCH_SQUARE_DEFINITE;
     bool comes = is_factored && s->result && !s->is_resident && s->offload.has_memories;
-    s->is_through = comes && !kinds[s->kind].is_tiled;
+    s->is_through = comes && !kinds[s->kind].is_tiled && s->offload.room / THROUGH_ROOM >= bytes;
     s->dealt = s->is_resident || comes ? bench_offload_alike(runtime) : 0;
     s->is_arriving = comes && (s->dealt != 0 || filch_device_count(runtime) == 1);
     if (s->result)
