@@ -25,6 +25,17 @@ static void open_gpu(bench_offload *o, const filch_device_info *info)
         (void)fl_vendor_open(&o->gpu.library, NULL, &o->vendor);
 }
 
+/* Whether no device before shares the place's memory. */
+static bool is_first_of_place(filch_runtime *runtime, uint32_t device, uint32_t place)
+{
+    for (uint32_t d = 0; d < device; d++) {
+        filch_device_info info = {.size = sizeof info};
+        if (filch_device_at(runtime, d, &info) == FILCH_OK && info.place == place)
+            return false;
+    }
+    return true;
+}
+
 void bench_offload_meet(bench_offload *o, filch_runtime *runtime)
 {
     uint32_t count = filch_device_count(runtime);
@@ -37,7 +48,7 @@ void bench_offload_meet(bench_offload *o, filch_runtime *runtime)
         bool is_gpu = info.backend == FILCH_BACKEND_CUDA;
         o->has_gpus |= is_gpu;
         o->has_memories |= info.budget != 0;
-        o->room += info.budget;
+        o->room += is_first_of_place(runtime, d, info.place) ? info.budget : 0;
         o->has_others |= !is_gpu;
         if (is_gpu)
             open_gpu(o, &info);

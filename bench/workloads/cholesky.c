@@ -428,8 +428,8 @@ static filch_status make_data(cholesky *c, bench_built *built, size_t count)
     return status;
 }
 
-/* From the host's memory upper rows come first: the tiles of so many rows and columns are a square
- * of the matrix, of which no other shape lets as much be computed. */
+/* From the host's memory upper rows run first: of all sets of as many tiles, the first rows let the
+ * most tasks run. */
 static filch_status make_graph(const cholesky *c, bench_built *built)
 {
     filch_graph_desc desc = FILCH_GRAPH_DESC_INIT;

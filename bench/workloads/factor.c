@@ -15,7 +15,7 @@
 #define ERROR_ROUNDOFFS 16
 
 enum kind { LU, QR };
-enum handle { MATRIX, INPUT, RESULT, BETWEEN }; /* between: of by way of a matrix */
+enum handle { MATRIX, INPUT, RESULT, BETWEEN }; /* between: a temporary */
 enum codelet { COPY };
 
 typedef struct factor {

@@ -16,8 +16,8 @@
 
 /* Tasks of so many tiles along a side. A block column updates each one behind it, a tile each one
  * of the smaller triangle; a tile of a product's triangle has a chain along its row; a tile of a
- * triangle takes part once for each column of right sides, or twice, as a block column of a system.
- */
+ * triangle takes part once for each column of right sides (in potrs twice, which the limit bears),
+ * or twice, as a block column of a system. */
 static double of_columns(double blocks)
 {
     return blocks * (blocks + 1) / 2;
@@ -48,8 +48,8 @@ static const struct {
              [BENCH_SQUARE_TRIANGLE] = {true, true, 256, of_triangle},
              [BENCH_SQUARE_SYSTEM] = {false, false, 128, of_system}};
 
-/* A column's rows that are copied to the host's memory at once, at least: of shorter ones a link
- * takes fewer bytes a second, and longer ones are final later. */
+/* Least height of a piece that is copied to the host's memory, in bytes: shorter columns use the
+ * link worse, taller pieces become final later. */
 #define DELIVERED_BYTES ((size_t)16 << 10)
 /* Matrices that the devices' memories have room for, at least, where a factorization goes by way of
  * one: with less, what comes and what goes displace it. */

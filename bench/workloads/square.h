@@ -37,9 +37,9 @@ typedef struct bench_square {
      * and the result have handles of their own, beside the matrix that is factored. */
     bool is_through;
     bool is_arriving; /* from the host's memory, to one device or several alike */
-    /* Devices that tiles are dealt to in turn, along each row and each column, so that at every
-     * step all of them have as much to do; 0: filch's own partition, by columns, of which those on
-     * the left are done first. */
+    /* Devices that tiles are dealt to in turn, along each row and each column (from the host's
+     * memory, square tiles by rows), so that at every step all of them have as much to do; 0:
+     * filch's own partition, by columns, of which those on the left are done first. */
     uint32_t dealt;
     fl_panels panels; /* of LU and QR, where there are GPUs */
     bench_peer_work work;
@@ -82,8 +82,8 @@ uint32_t bench_square_owner(const bench_square *square, size_t i, size_t j);
 /* A handle of an n x n matrix: the input, or filch's result; null: one without a buffer. */
 filch_status bench_square_data(const bench_square *square, bench_built *built, void *matrix,
                                size_t index);
-/* Where is_through is set: handles of the input and of filch's result, and behind that the
- * temporary, if asked for, of a factorization by way of a further matrix. */
+/* Makes handles `input`, `result` and, if is_by_temporary, `result` + 1; fills *through. Where
+ * is_through is set. */
 filch_status bench_square_through(const bench_square *square, bench_built *built, size_t input,
                                   size_t result, bool is_by_temporary, fl_through *through);
 /* The graph that copies the input, or another matrix of its tiles, to filch's result, where the

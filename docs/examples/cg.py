@@ -114,7 +114,7 @@ def main():
         library = ctypes.CDLL(path)
         kernels = {name: runtime.kernel(name, library[name])
                    for name in ("multiply", "update", "direct")}
-        # A plane or more: 16 blocks a core, of 4000 rows or more.
+        # A plane or more: at most 16 blocks a core, of some 4000 rows.
         height = (rows - 1) // min(16 * len(runtime.devices), g, rows // 4000 + 1) + 1
         matrix = runtime.csr(a, height)
         vectors = [runtime.data(each, height) for each in (x, r, p, q)]

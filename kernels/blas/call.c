@@ -103,7 +103,7 @@ static bool has_good_extents(const fl_blas_call *c)
     case FL_BLAS_ORMQR: /* from the left */
         return c->side == 'L' && c->transa != 'C' && holds(c->m, c->ldc) && holds(c->m, c->lda) &&
                c->n > 0 && c->k > 0 && c->k <= c->m;
-    case FL_BLAS_GELS: /* by QR, of more rows than columns */
+    case FL_BLAS_GELS: /* by QR, of at least as many rows as columns */
         return c->transa != 'C' && holds(c->m, c->lda) && holds(c->m, c->ldb) && c->n > 0 &&
                c->n <= c->m && c->nrhs > 0;
     case FL_BLAS_POTRF:

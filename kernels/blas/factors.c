@@ -170,7 +170,8 @@ static double on_diagonal(const fl_blas_call *c, int64_t k)
     return fabs(c->is_single ? (double)((const float *)c->a)[at] : ((const double *)c->a)[at]);
 }
 
-/* LAPACK's info, of R's diagonal; false where LAPACK would have scaled the matrix. */
+/* LAPACK's info, of R's diagonal; false where that is not a number, or its largest element is out
+ * of the range within which LAPACK scales no matrix. B is not looked at. */
 static bool tell_rank(fl_blas_call *c)
 {
     double least = c->is_single ? (double)FLT_MIN / (double)FLT_EPSILON : DBL_MIN / DBL_EPSILON;
@@ -178,10 +179,11 @@ static bool tell_rank(fl_blas_call *c)
     c->info = 0;
     for (int64_t k = 0; k < c->n; k++) {
         double size = on_diagonal(c, k);
+        if (isnan(size))
+            return false;
         if (size == 0 && c->info == 0)
             c->info = k + 1;
-        if (!(size <= most)) /* nor what is no number */
-            most = size;
+        most = size > most ? size : most;
     }
     return most >= least && most <= 1 / least;
 }

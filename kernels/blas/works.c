@@ -13,8 +13,8 @@
 #define TILE_LARGE 2048
 #define TILE_WIDE 4096
 #define NARROW_COLS 1024
-/* Orders from which the next larger tile is taken; Cholesky's as bench/workloads/cholesky.c found
- * them on an H200. */
+/* Orders from which the next larger tile is taken; Cholesky's as of the runs on an
+ * H200 in docs/performance.md. */
 #define ORDER_USUAL 3072
 #define ORDER_CHOLESKY 6144
 #define TILE_CHOLESKY 1536

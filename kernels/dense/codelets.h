@@ -20,7 +20,7 @@ typedef enum fl_dense_kernel {
     FL_DENSE_TRIANGLE, /* A, tau, reflectors, triangle, identity, scratch */
     FL_DENSE_REFLECT,  /* A, tau, reflectors, triangle, identity, scratch */
     FL_DENSE_APPLY,    /* reflectors, triangle, C, scratch [, scratch] */
-    FL_DENSE_MOVE,     /* from, to: rows of the one */
+    FL_DENSE_MOVE,     /* from, to: copies as many rows, from row args->row on */
     FL_DENSE_KERNELS
 } fl_dense_kernel;
 

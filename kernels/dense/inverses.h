@@ -4,13 +4,13 @@
  * performance of batched BLAS on modern high-performance computing systems", Procedia Computer
  * Science 108, 2017, and MAGMA).
  *
- * A product with an inverse may leave a residual as many times larger than a solution does as the
- * block is ill-conditioned. So the residual is solved for, once, which makes it as small as BLAS's
+ * The residual after a product with an inverse may exceed that of a substitution by the block's
+ * condition number. So the residual is solved for, once, which makes it as small as BLAS's
  * (N. Higham, "Accuracy and stability of numerical algorithms", 2002, chapter 12), unless the block
  * is singular to working precision: the smaller blocks are, the fewer are that.
  *
  * A tile of the diagonal has one task that makes the blocks, and every tile of right sides one that
- * solves. Beside each inverse is its triangle without what the matrix has beyond it; both are of
+ * solves. Below each inverse is its triangle without what the matrix has beyond it; both are of
  * the lower triangle, or of the upper one transposed. */
 #ifndef FL_KERNELS_DENSE_INVERSES_H
 #define FL_KERNELS_DENSE_INVERSES_H

@@ -38,7 +38,7 @@ struct fl_lu {
     filch_data *identity;
     filch_data *state;     /* words */
     filch_data *uppers;    /* inverses of U's diagonal blocks, turned; null: none are made */
-    filch_data *blocks[2]; /* of L and of U, that solves make; null: before the first by them */
+    filch_data *blocks[2]; /* inverses, of L and of U, made at the first solve that pays */
     filch_task begins;     /* the first task of the panel that was added last */
 };
 

@@ -40,7 +40,7 @@ struct fl_qr {
     filch_data *triangles;
     filch_data *identity;
     filch_data *state;  /* words */
-    filch_data *blocks; /* of R, that solves make; null: before the first by them */
+    filch_data *blocks; /* inverses, of R, made at the first solve that pays */
 };
 
 /* T of V, from row `row` on. views: triangle, identity, scratch. */

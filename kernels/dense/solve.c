@@ -69,8 +69,8 @@ int fl_dense_run_blocks(const fl_place *on, const filch_call *call)
 
 double fl_dense_work_blocks(const filch_call *call)
 {
-    double order = (double)((const fl_dense_args *)call->args)->order;
-    return order * order * (double)call->views[1].rows / 6;
+    double order = (double)call->views[1].rows / 2; /* of each block */
+    return (double)((const fl_dense_args *)call->args)->order * order * order / 3;
 }
 
 int fl_dense_run_step(const fl_place *on, const filch_call *call)

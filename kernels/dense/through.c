@@ -26,7 +26,7 @@ filch_task *fl_laps_next(fl_laps *laps, size_t step, filch_task begins, filch_gr
     return tasks;
 }
 
-/* The rows from args->row on of one view to the other, or as many as it has. */
+/* views: from, to. Copies `to`'s shape from row args->row on. */
 int fl_dense_run_move(const fl_place *on, const filch_call *call)
 {
     const fl_dense_args *args = call->args;

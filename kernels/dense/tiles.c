@@ -78,8 +78,8 @@ static double work_potrf(const filch_call *call)
 
 static double work_invert(const filch_call *call)
 {
-    double order = (double)call->views[1].rows / 2;
-    return volume(&call->views[0]) * order / 3;
+    double order = (double)call->views[1].rows / 2; /* of each block */
+    return (double)call->views[0].rows * order * order / 3;
 }
 
 static double work_solve(const filch_call *call)

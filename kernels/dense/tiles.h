@@ -68,7 +68,7 @@ filch_data *fl_tile_keep(fl_tile_graph *g, const filch_data_desc *desc);
 void fl_tile_add(fl_tile_graph *g, fl_tile_op op, const fl_vendor_form *form,
                  const filch_access *accesses, uint32_t count);
 
-/* potrf_trtri of filch/kernels.h; there is the codelet. */
+/* potrf_trtri of filch/kernels.h. Requires the codelet for panels. */
 void fl_tile_add_panel(fl_tile_graph *g, bool inverts, const filch_access accesses[3]);
 
 /* Tile (i, j) of op(M). */
@@ -100,8 +100,8 @@ void fl_tiles_trsm(fl_tile_graph *g, const fl_vendor_form *form, const fl_tiled 
 /* Elements of int32_t that `infos` has for each diagonal tile. */
 uint32_t fl_tiles_potrf_words(const fl_tile_graph *g, int fill, const fl_tiled *a);
 /* A := L or U, in the triangle `fill`. infos has a tile of so many elements, zeros at first, for
- * each diagonal tile. The first receives potrf's info there, of several elements counted from A's
- * first row on. */
+ * each diagonal tile. The first element receives potrf's info: the row within the tile, or, where a
+ * tile has several elements, within A. */
 void fl_tiles_potrf(fl_tile_graph *g, int fill, const fl_tiled *a, filch_data *infos);
 /* B := the solution of A X = B by the factor. */
 void fl_tiles_potrs(fl_tile_graph *g, int fill, const fl_tiled *a, const fl_tiled *b);

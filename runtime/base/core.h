@@ -77,8 +77,8 @@ static inline bool fl_object_lives(const void *handle, fl_magic magic)
     return object != NULL && fl_load_relaxed(&object->magic) == (uint32_t)magic;
 }
 
-/* Tells why a handle is no living object of the kind, in words behind its name: null, of which
- * other kind, or destroyed. */
+/* Returns what is wrong with a handle that is no living object of the kind, as the end of a
+ * sentence: "is null", "is of another kind: a graph", "is destroyed, or no handle". */
 const char *fl_object_wrong(const void *handle, fl_magic wanted);
 /* Notes for the calling thread why the call refuses the handle, and returns FILCH_INVALID_HANDLE.
  */

@@ -123,7 +123,7 @@ void fl_error_store(fl_error_log *log, const filch_error *error)
         return;
     fl_mutex_lock(&log->lock);
     slot = slot_for(log, thread);
-    /* What is forgotten now lets no older refusal of its thread rise again. */
+    /* No refusal older than the displaced record may be told again. */
     if (log->slots[slot].thread != thread && log->slots[slot].serial > log->since)
         log->since = log->slots[slot].serial;
     log->slots[slot].thread = thread;

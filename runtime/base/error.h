@@ -3,8 +3,8 @@
  *
  * A record goes to either of two destinations: a filch_error of the caller (calls without a runtime
  * yet), or the runtime's error log. Every thread fetches its own newest record from the log. A call
- * with a handle that is none has no runtime: the thread keeps the refusal itself, and finds it by
- * any runtime's log that has no newer record. */
+ * whose first argument is no valid handle names no runtime: the thread keeps the refusal itself,
+ * and finds it by any runtime's log that has no newer record. */
 #ifndef FL_BASE_ERROR_H
 #define FL_BASE_ERROR_H
 
@@ -34,7 +34,8 @@ typedef struct fl_fault {
  * or fetch (blocking, short). */
 typedef struct fl_error_log {
     fl_mutex lock;
-    uint64_t since; /* serial given last before the log was made */
+    uint64_t since; /* refusals up to this serial are not told: older than the log, or than a record
+                       that was displaced from it */
     struct {
         uint64_t thread; /* fl_thread_id of the recorder, 0 = empty */
         uint64_t serial; /* order of recording in the process, from 1; 0 = empty */
@@ -63,7 +64,7 @@ filch_status fl_error_refuse(const char *call, const char *handle, const char *w
 bool fl_error_refusal(filch_error *error);
 
 /* Copies the newest record of the calling thread into *error, up to error->size: from the log, or a
- * refusal of a handle since the log was made. FILCH_NOT_FOUND: neither exists. */
+ * refusal of a handle after `since`. FILCH_NOT_FOUND: neither exists. */
 filch_status fl_error_fetch(fl_error_log *log, filch_error *error);
 
 #define FL_SIZE_TEXT 160

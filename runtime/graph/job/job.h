@@ -44,7 +44,8 @@ enum {
 struct filch_job {
     fl_object object;
     _Atomic uint32_t refs; /* references: the user's, and the run's */
-    /* 1: the user has a handle, to be released (handle.c). Written before the job can start. */
+    /* 1: the user has a handle, to be released (handle.c). Set before the job can start, cleared
+     * by the release. */
     _Atomic uint32_t is_lent;
     _Atomic int32_t result; /* filch_status; FILCH_NOT_READY until everything is over */
     /* Null for a batch or a broadcast, once complete, and once withdrawn. */

@@ -31,7 +31,8 @@ bool fl_depth_is_held(const fl_worker *w)
 bool fl_depth_has_room(const fl_worker *w, uint32_t window)
 {
     uint32_t most = w->pipeline.flight_count;
-    /* The window may be older than the pressure. */
+    /* The queue depth may date from before memory became short: twice as much may exceed the flight
+     * slots. */
     if (w->offload != NULL && w->offload->pressed != 0 && most / FL_DEPTH_WRITE_BACK > window) {
         most = FL_DEPTH_WRITE_BACK * window;
     }

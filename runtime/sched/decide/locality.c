@@ -4,7 +4,8 @@
  * of its own while other tasks could run. Where memory is too small for all tiles, the order of
  * readiness may bring every tile anew in every round: a needed tile left just before. So a worker
  * of a device with memory of its own keeps ready tasks from ranges and deques in a window
- * (execute/window.c), hidden from other workers, and chooses among the tasks of the highest level.
+ * (execute/window.c), hidden from other workers, and chooses among the tasks of the highest level,
+ * or, for a lane without an item, among those with nothing missing.
  *
  * The worker chooses the task with the fewest missing bytes, and the oldest among equals. Among
  * several tasks with nothing missing, the choice depends on the state:
@@ -216,14 +217,14 @@ static bool is_among(const fl_lack *few, const fl_lack *many)
     return all;
 }
 
-static bool is_longer(const fl_offload *offload, uint32_t index, uint32_t before)
+static bool is_of_higher_rank(const fl_offload *offload, uint32_t index, uint32_t before)
 {
     return offload->window[index].task->rank > offload->window[before].task->rank;
 }
 
 /* Returns the index of the task whose missing tiles to bring; window_count: no task. The task is of
  * the highest level among tasks with missing bytes, and lets the most tasks run for every byte;
- * among equals, it has the longest path. */
+ * among equals, it has the highest rank. */
 static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes)
 {
     const fl_offload *offload = w->offload;
@@ -250,7 +251,7 @@ static uint32_t choose_missing(const fl_worker *w, uint64_t *bytes)
             served += k == i || is_among(&lacks[k], &lacks[i]);
         }
         double each = served / (double)lacks[i].bytes;
-        if (each > most || (each == most && is_longer(offload, at[i], best))) {
+        if (each > most || (each == most && is_of_higher_rank(offload, at[i], best))) {
             most = each;
             best = at[i];
             *bytes = lacks[i].bytes;

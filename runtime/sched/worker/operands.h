@@ -33,12 +33,13 @@ typedef struct fl_offload {
     void *params[FL_MOST_VIEWS + 2];
     uint32_t param_bytes[FL_MOST_VIEWS + 2];
     uint64_t range[2];
-    fl_block *scratch[FL_LANE_LIMIT];         /* scratch memory of a lane's items, or null */
-    uint32_t lane_load[FL_LANE_LIMIT];        /* items in flight */
-    fl_marker lane_arriving[FL_LANE_LIMIT];   /* newest copy that a lane's items wait for, or 0 */
-    uint32_t lane_last;                       /* lane of the last launch */
-    uint32_t samples;                         /* items in flight that the speed model waits for */
-    uint32_t beside;                          /* items to time after the last sample */
+    fl_block *scratch[FL_LANE_LIMIT];       /* scratch memory of a lane's items, or null */
+    uint32_t lane_load[FL_LANE_LIMIT];      /* items in flight */
+    fl_marker lane_arriving[FL_LANE_LIMIT]; /* copy that the lane's last waiting item awaits; may be
+                                               past */
+    uint32_t lane_last;                     /* lane of the last launch */
+    uint32_t samples;                       /* items in flight that the speed model waits for */
+    uint32_t beside;                        /* items to time after the last sample */
     fl_chunk_time chunk_times[FL_LANE_LIMIT]; /* the last chunks, as many as lanes: a ring */
     uint32_t chunk_count;                     /* chunks ever of one job */
     uint64_t chunk_job;                       /* number of that job; 0: no chunk yet */
