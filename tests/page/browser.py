@@ -109,9 +109,14 @@ class Browser:
         return answer["result"].get("value")
 
     def scheme(self, name):
-        """The system's colour scheme: light or dark."""
+        """The system's colour scheme: light or dark. The page hears of it in a frame behind this."""
         self.call("Emulation.setEmulatedMedia",
                   features=[{"name": "prefers-color-scheme", "value": name}])
+        self.value(f"""new Promise(done => {{
+            const look = () => matchMedia("(prefers-color-scheme: {name})").matches
+                ? done(true) : requestAnimationFrame(look);
+            look();
+        }})""")
 
     def settle(self):
         """Waits for two frames: what was asked for is drawn."""
