@@ -30,10 +30,10 @@
  * - FILCH_INVALID_HANDLE because of the call's first argument belongs to no runtime: the thread
  *   keeps the call's name and what the handle is, and filch_runtime_error() of any runtime tells it
  *   until a newer failure of the thread on that runtime, also where that failure's record has given
- *   way to another thread's. FILCH_FORKED records no details. Nor do
- *   handles of pending tasks (pending.h), and answers other than mistakes of the caller:
- *   FILCH_NOT_READY, FILCH_TIMEOUT, FILCH_NOT_FOUND, and a job's own result (filch_job_error() has
- *   its details). Every other failure of a call on a runtime is kept for filch_runtime_error().
+ *   way to another thread's. FILCH_FORKED records no details. Nor do handles of pending tasks
+ *   (pending.h), and answers other than mistakes of the caller: FILCH_NOT_READY, FILCH_TIMEOUT,
+ *   FILCH_NOT_FOUND, and a job's own result (filch_job_error() has its details). Every other
+ *   failure of a call on a runtime is kept for filch_runtime_error().
  * - "Any thread" includes tasks and completion callbacks, and concurrency with every other call, as
  *   long as no other thread destroys or releases a handle meanwhile.
  */

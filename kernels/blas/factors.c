@@ -95,6 +95,18 @@ filch_status fl_factors_lu(fl_work *w)
     return status;
 }
 
+/* Runs the work's graph, then closes it and `qr`, which the graph's tasks use. */
+static filch_status run_qr(fl_work *w, fl_qr *qr)
+{
+    filch_status status = fl_work_run(w);
+    w->call->info = 0;
+    lock(w);
+    fl_tile_graph_close(&w->graph);
+    fl_qr_close(qr);
+    unlock(w);
+    return status;
+}
+
 filch_status fl_factors_qr(fl_work *w)
 {
     fl_blas_call *c = w->call;
@@ -107,13 +119,7 @@ filch_status fl_factors_qr(fl_work *w)
     if (w->graph.status == FILCH_OK)
         w->graph.status = fl_qr_factor(qr, w->graph.graph);
     unlock(w);
-    filch_status status = fl_work_run(w);
-    c->info = 0;
-    lock(w);
-    fl_tile_graph_close(&w->graph);
-    fl_qr_close(qr);
-    unlock(w);
-    return status;
+    return run_qr(w, qr);
 }
 
 static int op_of(const fl_blas_call *c)
@@ -134,13 +140,7 @@ filch_status fl_factors_ormqr(fl_work *w)
     if (w->graph.status == FILCH_OK)
         w->graph.status = fl_qr_apply(qr, op_of(c), &to, w->graph.graph);
     unlock(w);
-    filch_status status = fl_work_run(w);
-    c->info = 0;
-    lock(w);
-    fl_tile_graph_close(&w->graph);
-    fl_qr_close(qr);
-    unlock(w);
-    return status;
+    return run_qr(w, qr);
 }
 
 /* --- Least squares --- */
@@ -209,11 +209,7 @@ filch_status fl_factors_gels(fl_work *w)
     fl_columns a = columns(w, c->a, c->m, c->n, c->lda);
     fl_columns b = columns(w, c->b, c->m, c->nrhs, c->ldb);
     add_gels(w, &a, &b, tau, &qr);
-    filch_status status = fl_work_run(w);
-    lock(w);
-    fl_tile_graph_close(&w->graph);
-    fl_qr_close(qr);
-    unlock(w);
+    filch_status status = run_qr(w, qr);
     free(tau);
     return status == FILCH_OK && !tell_rank(c) ? FILCH_INVALID_ARGUMENT : status;
 }
