@@ -3,50 +3,67 @@
 
 #include "offload/gpu.h"
 #include "support/fail.h"
+#include "support/stats.h"
 #include "support/timing.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of a device's kernels alone; the first run brings in the data, and the fastest counts. */
-#define PROBES 4
+/* Least runs of a device's kernels alone, beside the first one, which brings in the data. */
+#define PROBES 5
 /* Of the copies in each direction at once. */
 #define DUPLEX_BYTES ((size_t)64 << 20)
 #define DUPLEX_ROUNDS 4
 
 /* --- The devices alone --- */
 
+/* Median of `count` runs. */
+static filch_status time_alone(bench_session *alone, size_t count, double *median,
+                               filch_error *error)
+{
+    double *seconds = calloc(count, sizeof *seconds);
+    bench_stats stats;
+    if (!seconds)
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, "bound", 0, "no memory");
+    filch_status status = bench_session_run(alone, &seconds[0], error);
+    for (size_t k = 0; k < count && status == FILCH_OK; k++)
+        status = bench_session_run(alone, &seconds[k], error);
+    if (status == FILCH_OK && !bench_stats_of(seconds, count, &stats))
+        status = bench_fail(error, FILCH_OUT_OF_MEMORY, "bound", 0, "no memory");
+    *median = status == FILCH_OK ? stats.median : INFINITY;
+    free(seconds);
+    return status;
+}
+
+/* As many runs as were measured, and their median, as there: a GPU at its power limit is slower
+ * than one that has rested, and lowers its clocks for some tenths of a second now and then. */
 static filch_status speed_of(const bench_session *session, const bench_session_config *config,
-                             uint32_t index, double *speed, filch_error *error)
+                             uint32_t index, size_t repeat, double *speed, filch_error *error)
 {
     bench_session alone;
     bench_problem problem;
-    double best = INFINITY;
+    double median = INFINITY;
     filch_status status = bench_session_open_alone(session, config, index, &alone, error);
     if (status != FILCH_OK)
         return status;
-    for (size_t k = 0; k < PROBES && status == FILCH_OK; k++) {
-        double seconds = INFINITY;
-        status = bench_session_run(&alone, &seconds, error);
-        best = fmin(best, seconds);
-    }
+    status = time_alone(&alone, repeat < PROBES ? PROBES : repeat, &median, error);
     session->workload->describe(session->state, &problem);
-    *speed += status == FILCH_OK && best > 0 ? problem.work / best : 0;
+    *speed += status == FILCH_OK && median > 0 ? problem.work / median : 0;
     bench_session_close(&alone);
     return status;
 }
 
 /* Slices of a GPU run at once and are measured one after the other: they share what they share. */
 static filch_status measure_speed(const bench_session *session, const bench_session_config *config,
-                                  bench_bound_result *bound, filch_error *error)
+                                  size_t repeat, bench_bound_result *bound, filch_error *error)
 {
     bench_session_config unlimited = *config;
     filch_status status = FILCH_OK;
     unlimited.memory_limit = 0;
     session->workload->probe(session->state, true);
     for (uint32_t d = 0; d < session->devices && status == FILCH_OK; d++)
-        status = speed_of(session, &unlimited, d, &bound->speed, error);
+        status = speed_of(session, &unlimited, d, repeat, &bound->speed, error);
     session->workload->probe(session->state, false);
     return status;
 }
@@ -256,7 +273,7 @@ filch_status bench_bound_measure(const bench_session *session, const bench_sessi
     filch_status status =
         w->is_duplex ? measure_duplex(session, bound, error) : measure_links(session, bound, error);
     if (status == FILCH_OK)
-        status = measure_speed(session, config, bound, error);
+        status = measure_speed(session, config, result->repeat, bound, error);
     if (status != FILCH_OK)
         return status;
     moved(result, bound);
