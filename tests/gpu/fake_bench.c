@@ -342,6 +342,7 @@ static void test_peers_agree(void **state)
         {"gemm", "cublas", {.n = 90, .tile = 40, .resident = true, .precision = BENCH_SINGLE}},
         {"gemm", "cublasxt", {.n = 90, .tile = 40}},
         {"cholesky", "cusolvermg", {.n = 300, .tile = 80, .resident = true}},
+        {"lu", "cusolvermg", {.n = 300, .tile = 80, .resident = true}},
         {"cholesky", "cusolver", {.n = 90, .tile = 40}},
         {"cholesky", "cusolver", {.n = 90, .tile = 40, .resident = true, .own_kernels = true}},
         {"lu", "cusolver", {.n = 90, .tile = 40}},
