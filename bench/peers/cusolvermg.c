@@ -394,7 +394,8 @@ const bench_peer bench_peer_cusolvermg = {
     .description = "one call of cuSOLVERMg for the whole factorization, on the same GPUs, best "
                    "block",
     .supports = supports,
-    .lacks = "cuSOLVERMg declares cusolverMgPotrf and cusolverMgGetrf, and no call for QR",
+    .lacks = "of factorizations cuSOLVERMg declares cusolverMgPotrf and cusolverMgGetrf, none by "
+             "QR",
     .setup = setup,
     .run = bench_one_call_run,
     .teardown = bench_one_call_teardown,
