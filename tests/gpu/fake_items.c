@@ -19,15 +19,16 @@ static char document[] = "/tmp/filch-items-XXXXXX"; /* a file, while the test ru
 typedef struct command {
     char *words[WORDS];
     int count;
+    bool is_cut;
 } command;
 
+/* Words past the room are left out, which an item with so many does not survive. */
 static void add(command *c, const char *word)
 {
-    if (c->count + 1 >= WORDS) {
-        fprintf(stderr, "an item of more than %d words\n", WORDS);
-        exit(1);
-    }
-    c->words[c->count++] = (char *)(uintptr_t)word;
+    if (c->count + 1 < WORDS)
+        c->words[c->count++] = (char *)(uintptr_t)word;
+    else
+        c->is_cut = true;
 }
 
 static bool has(const command *c, const char *word)
@@ -116,7 +117,7 @@ static bool run_item(char *line)
         return true;
     if (strcmp(program, "filch-bench") == 0 && c.count > 0)
         code = run_bench(&c);
-    if (!is_forgiven())
+    if (!is_forgiven() || c.is_cut)
         code = BENCH_EXIT_FAILED;
     if (code != BENCH_EXIT_OK)
         fprintf(stderr, "part %s, item %s, %s: exit code %d\n", part, name, program, code);
