@@ -37,6 +37,7 @@ awk '$1 == "alone" && NF == 8 && $8 == "-" { alone++ }
 # A library that takes nothing stands for one that cannot.
 measured --nvblas libm.so.6
 grep -q '^nvblas .* 0$' "$out/log"
+grep -q 'NVBLAS saw no call' "$out/log"
 measured --nvblas libm.so.6 --blas /nonexistent.so
 grep -q '^nvblas  *skipped: its BLAS for the host, /nonexistent.so' "$out/log"
 
