@@ -2,6 +2,10 @@
 # shellcheck shell=bash disable=SC2154 # gpu_* are set by gpu_options
 # Sourced by bench/run --gpu, after tests/setup.sh and tests/bundle.sh.
 
+# Each is a function bench_part_NAME, and meant to take less than 500 s on one or two GPUs.
+bench_parts="solver dispatch busy batches steps products cholesky lu qr host solve triangles blas \
+cublasxt cusolvermg micro stream overcommit"
+
 # bench_item NAME ARGUMENTS...: a run of filch-bench with its result document.
 bench_item()
 {
@@ -11,7 +15,7 @@ bench_item()
 }
 
 # On each set of devices, against the residual that the matrix is held to.
-bench_solver()
+bench_part_solver()
 {
     local matrix="--matrix bench/data/bcsstk24.mtx"
     # shellcheck disable=SC2086 # words
@@ -32,7 +36,7 @@ bench_solver()
 # Dispatch, beside a loop of launches in the same process: graphs that are submitted again and
 # again, as filch chooses (with runs enough to choose), in one launch from the third run on
 # (replayed), and never so (fresh).
-bench_dispatch()
+bench_part_dispatch()
 {
     local workload
     for workload in empty chain wavefront; do
@@ -47,44 +51,85 @@ bench_dispatch()
 }
 
 # What the host's processors do beside tiles of a millisecond.
-bench_rest()
+bench_part_busy()
 {
     bench_item busy busy --n 300 --devices cuda:0 --versus spin --check
     [ "$gpus" -lt 2 ] ||
         bench_item busy-all busy --n $((300 * gpus)) --devices cuda --versus spin --check
 }
 
-bench_throughput()
+# Products, of matrices that stay and from the host's memory, beside cuBLAS.
+bench_part_products()
 {
-    local name devices n workload
-    for name in one all; do
-        [ $name = one ] || [ "$gpus" -gt 1 ] || continue
-        devices=cuda
-        [ $name = all ] || devices=cuda:0
-        bench_item gemm-16384-$name gemm --n 16384 --devices $devices --versus cublas --repeat 5 \
-            --check
-        bench_item gemm-16384-resident-$name gemm --n 16384 --devices $devices --resident \
+    local name devices
+    while read -r name devices; do
+        bench_item gemm-16384-"$name" gemm --n 16384 --devices "$devices" --versus cublas \
+            --repeat 5 --check
+        bench_item gemm-16384-resident-"$name" gemm --n 16384 --devices "$devices" --resident \
             --versus cublas --repeat 5
-        bench_item cholesky-16384-resident-$name cholesky --n 16384 --devices $devices \
-            --resident --versus cusolver --repeat 5
-        for n in 4096 8192 32768; do
-            bench_item cholesky-$n-resident-$name cholesky --n $n --devices $devices --resident \
-                --versus cusolver --repeat 5
+        bench_item gemm-16384-pinned-"$name" gemm --n 16384 --devices "$devices" --pinned \
+            --repeat 7
+    done < <(bench_sets)
+    bench_item gemm-own-kernels gemm --n 8192 --devices cuda:0 --own-kernels --versus cublas
+    bench_item gemm-slices gemm --n 4096 --devices "cuda:0/$slices" --check
+    bench_item gemm-single gemm --n 8192 --devices cuda:0 --precision single --versus cublas
+}
+
+bench_part_cholesky()
+{
+    local name devices n
+    while read -r name devices; do
+        for n in 4096 8192 16384 32768; do
+            bench_item cholesky-$n-resident-"$name" cholesky --n $n --devices "$devices" \
+                --resident --versus cusolver --repeat 5
         done
-        for workload in lu qr; do
-            bench_item $workload-16384-resident-$name $workload --n 16384 --devices $devices \
-                --resident --versus cusolver --repeat 5 --check
-            bench_item $workload-32768-resident-$name $workload --n 32768 --devices $devices \
-                --resident --versus cusolver --repeat 3
-        done
-        bench_item gemm-16384-pinned-$name gemm --n 16384 --devices $devices --pinned --repeat 7
+    done < <(bench_sets)
+    # One whole GPU and one cut to half of its multiprocessors.
+    [ "$gpus" -lt 2 ] || for n in 16384 32768; do
+        bench_item cholesky-$n-unequal cholesky --n $n --devices cuda:0,cuda:1/66 --resident \
+            --repeat 5
+    done
+}
+
+# bench_factor WORKLOAD: resident, beside cuSOLVER.
+bench_factor()
+{
+    local name devices
+    while read -r name devices; do
+        bench_item "$1-16384-resident-$name" "$1" --n 16384 --devices "$devices" --resident \
+            --versus cusolver --repeat 5 --check
+        bench_item "$1-32768-resident-$name" "$1" --n 32768 --devices "$devices" --resident \
+            --versus cusolver --repeat 3
+    done < <(bench_sets)
+}
+
+bench_part_lu()
+{
+    bench_factor lu
+}
+
+bench_part_qr()
+{
+    bench_factor qr
+}
+
+# Factorizations from the host's memory and back.
+bench_part_host()
+{
+    local name devices workload
+    while read -r name devices; do
         for workload in cholesky lu; do
-            bench_item $workload-16384-pinned-$name $workload --n 16384 --devices $devices \
+            bench_item $workload-16384-pinned-"$name" $workload --n 16384 --devices "$devices" \
                 --pinned --versus cusolver --repeat 5 --check
-            bench_item $workload-16384-pageable-$name $workload --n 16384 --devices $devices \
+            bench_item $workload-16384-pageable-"$name" $workload --n 16384 --devices "$devices" \
                 --pageable --versus cusolver --repeat 5
         done
-    done
+    done < <(bench_sets)
+}
+
+bench_part_solve()
+{
+    local n name
     for n in 16384 32768; do
         bench_item solve-$n solve --n $n --devices cuda:0 --resident --versus cusolverirs \
             --repeat 5 --check
@@ -93,13 +138,10 @@ bench_throughput()
                 --versus cusolverirs --repeat 5 --check
         done
     done
-    bench_item gemm-own-kernels gemm --n 8192 --devices cuda:0 --own-kernels --versus cublas
-    bench_item gemm-slices gemm --n 4096 --devices "cuda:0/$slices" --check
-    bench_item gemm-single gemm --n 8192 --devices cuda:0 --precision single --versus cublas
 }
 
-# bench_triangles: each beside the library that has it, resident and from the host's memory.
-bench_triangles()
+# Each beside the library that has it, resident and from the host's memory.
+bench_part_triangles()
 {
     local workload peer name devices
     while read -r workload peer; do
@@ -117,18 +159,8 @@ getrs cusolver
 EOF
 }
 
-# One whole GPU and one cut to half of its multiprocessors.
-bench_unequal()
-{
-    local n
-    [ "$gpus" -lt 2 ] || for n in 16384 32768; do
-        bench_item cholesky-$n-unequal cholesky --n $n --devices cuda:0,cuda:1/66 --resident \
-            --repeat 5
-    done
-}
-
 # The drop-in in front of the machine's BLAS, which takes minutes above the order of 4096.
-bench_drop_in()
+bench_part_blas()
 {
     gpu_item blas-time 300 blas_time --next-most 4096 64 512 4096 8192 16384
 }
@@ -142,33 +174,55 @@ bench_sets()
 }
 
 # The vendor's ways to several GPUs: operands in the host's page-locked memory, and on the GPUs.
-bench_several()
+bench_part_cublasxt()
 {
     local name devices
     while read -r name devices; do
         bench_item gemm-16384-cublasxt-"$name" gemm --n 16384 --devices "$devices" \
             --versus cublasxt --repeat 5
-        bench_item cholesky-32768-cusolvermg-"$name" cholesky --n 32768 --devices "$devices" \
-            --resident --versus cusolvermg --repeat 5
     done < <(bench_sets)
 }
 
-# Copies, beside kernels and in place of memory that is not there: operands of three times the
-# limit, of which the smaller ones are checked.
-bench_memory()
+bench_part_cusolvermg()
+{
+    local name devices workload n
+    while read -r name devices; do
+        for workload in cholesky lu; do
+            for n in 16384 32768; do
+                bench_item $workload-$n-cusolvermg-"$name" $workload --n $n --devices "$devices" \
+                    --resident --versus cusolvermg --repeat 5 --check
+            done
+        done
+    done < <(bench_sets)
+}
+
+bench_part_micro()
+{
+    local name
+    for name in launch blocks lu panels copy; do
+        gpu_item micro-$name 240 filch-bench micro $name --json "$gpu_out/micro-$name.json"
+    done
+    [ "$gpus" -lt 2 ] || gpu_item micro-broadcast 240 \
+        filch-bench micro broadcast --json "$gpu_out/micro-broadcast.json"
+}
+
+# Copies beside kernels.
+bench_part_stream()
 {
     local name devices
-    gpu_item micro-launch 120 filch-bench micro launch --json "$gpu_out/micro-launch.json"
-    gpu_item micro-blocks 120 filch-bench micro blocks --json "$gpu_out/micro-blocks.json"
-    gpu_item micro-lu 120 filch-bench micro lu --json "$gpu_out/micro-lu.json"
-    gpu_item micro-panels 120 filch-bench micro panels --json "$gpu_out/micro-panels.json"
-    gpu_item micro-copy 300 filch-bench micro copy --json "$gpu_out/micro-copy.json"
-    [ "$gpus" -lt 2 ] || gpu_item micro-broadcast 300 \
-        filch-bench micro broadcast --json "$gpu_out/micro-broadcast.json"
     while read -r name devices; do
         bench_item stream-link-"$name" stream --cost 100 --devices "$devices" --pinned --check
         bench_item stream-kernel-"$name" stream --cost 6000 --devices "$devices" --pinned --check
         bench_item stream-pageable-"$name" stream --cost 100 --devices "$devices" --pageable --check
+    done < <(bench_sets)
+}
+
+# Copies in place of memory that is not there: operands of three times the limit, of which the
+# smaller ones are checked.
+bench_part_overcommit()
+{
+    local name devices
+    while read -r name devices; do
         bench_item gemm-overcommit-"$name" gemm --n 32768 --devices "$devices" \
             --memory-limit 8G --pinned --repeat 3
         bench_item gemm-overcommit-checked-"$name" gemm --n 8192 --devices "$devices" \
@@ -179,9 +233,9 @@ bench_memory()
         --memory-limit 512M --check
 }
 
-bench_others()
+bench_part_batches()
 {
-    local workload n name devices
+    local workload n
     # Enough that the launches do not count.
     for workload in mandelbrot:2048 nbody:262144 jacobi:8192; do
         n=${workload#*:}
@@ -193,6 +247,12 @@ bench_others()
             --scores 1,1,10 --cold --versus static
         [ "$gpus" -lt 2 ] || bench_item "$workload-all" "$workload" --n "$n" --devices cuda --check
     done
+}
+
+# Graphs of a step, or of several, submitted again and again.
+bench_part_steps()
+{
+    local name devices
     while read -r name devices; do
         bench_item cg-"$name" cg --n 400 --devices "$devices" --resident --versus cusparse
         bench_item cg-checked-"$name" cg --n 100 --devices "$devices" --resident \
@@ -236,15 +296,49 @@ bench_table()
     done
 }
 
+# bench_take "$@": takes the options that tests/run --gpu has not out of the words: sets bench_chosen,
+# the parts, gpu_list, and bench_words, what is left.
+bench_take()
+{
+    local part
+    bench_chosen=$bench_parts bench_words=()
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --list) gpu_list=yes ;;
+        --part) bench_chosen=${2:?--part needs a name}; bench_chosen=${bench_chosen//,/ }; shift ;;
+        --sanitizer)
+            echo "bench/run --gpu: what is --sanitizer? It is an option of tests/run." >&2
+            exit 2
+            ;;
+        *) bench_words+=("$1") ;;
+        esac
+        shift
+    done
+    for part in $bench_chosen; do
+        [[ " $bench_parts " = *" $part "* ]] && continue
+        echo "bench/run --gpu: there is no part $part; the parts: $bench_parts" >&2
+        exit 2
+    done
+}
+
+# The items of a machine with four GPUs, one a line: part, name, command.
+bench_list()
+{
+    gpus=4 slices=88+24+8
+    for gpu_part in $bench_chosen; do
+        "bench_part_$gpu_part"
+    done
+}
+
 bench_gpu()
 {
-    case " $* " in
-    *" --sanitizer "*)
-        echo "bench/run --gpu: what is --sanitizer? It is an option of tests/run." >&2
-        exit 2
-        ;;
-    esac
-    gpu_options "$@"
+    bench_take "$@"
+    if [ -n "$gpu_list" ]; then
+        gpu_words ${bench_words[@]+"${bench_words[@]}"}
+        bench_list
+        return
+    fi
+    gpu_options ${bench_words[@]+"${bench_words[@]}"}
     gpus=$(gpu_count)
     if [ "$gpus" -eq 0 ]; then
         echo "There is no GPU here." >&2
@@ -253,16 +347,9 @@ bench_gpu()
     slices=$(gpu_slices)
     gpu_item devices 60 filch-bench devices --json="$gpu_out/devices.json"
     gpu_item peers 60 filch-bench peers --list
-    bench_solver
-    bench_dispatch
-    bench_rest
-    bench_others
-    bench_throughput
-    bench_triangles
-    bench_unequal
-    bench_drop_in
-    bench_several
-    bench_memory
+    for gpu_part in $bench_chosen; do
+        "bench_part_$gpu_part"
+    done
     bench_table | tee "$gpu_out/table.txt"
     gpu_summary
 }

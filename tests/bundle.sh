@@ -74,6 +74,10 @@ gpu_only=.
 gpu_passed=0
 gpu_failed=()
 gpu_skipped=()
+gpu_left=()
+gpu_seconds= # no item begins later; empty: any may
+gpu_list=    # items are listed in place of being run
+gpu_part=
 
 gpu_last_line()
 {
@@ -81,12 +85,22 @@ gpu_last_line()
 }
 
 # gpu_item NAME SECONDS COMMAND...: output into NAME.log; 77 is a skip. Programs are named without
-# their folder.
+# their folder. An item has no longer than is left of gpu_seconds.
 gpu_item()
 {
     local name=$1 seconds=$2 program=$3 code=0 start=$SECONDS
     shift 3
     [[ $name =~ $gpu_only ]] || return 0
+    if [ -n "$gpu_list" ]; then
+        echo "$gpu_part $name $program ${*//"$gpu_out/"/}"
+        return
+    fi
+    if [ -n "$gpu_seconds" ] && [ "$SECONDS" -ge "$gpu_seconds" ]; then
+        gpu_left+=("$name")
+        return
+    fi
+    [ -z "$gpu_seconds" ] || [ $((gpu_seconds - SECONDS)) -ge "$seconds" ] ||
+        seconds=$((gpu_seconds - SECONDS))
     printf '%-34s' "$name"
     printf '%s\n' "$program ${*//"$gpu_out/"/}" >"$gpu_out/$name.log"
     timeout "$seconds" "$gpu_bin/$program" "$@" >>"$gpu_out/$name.log" 2>&1 || code=$?
@@ -109,6 +123,8 @@ gpu_summary()
     echo "$gpu_passed passed, ${#gpu_failed[@]} failed, ${#gpu_skipped[@]} skipped"
     [ ${#gpu_failed[@]} -eq 0 ] || echo "failed: ${gpu_failed[*]}"
     [ ${#gpu_skipped[@]} -eq 0 ] || echo "skipped: ${gpu_skipped[*]}"
+    [ ${#gpu_left[@]} -eq 0 ] ||
+        (IFS='|' && echo "left, for want of time: --only '^(${gpu_left[*]})\$'")
     [ $gpu_passed -gt 0 ] && [ ${#gpu_failed[@]} -eq 0 ]
 }
 
@@ -135,18 +151,24 @@ gpu_slices()
     }'
 }
 
-# gpu_options "$@": what tests/run --gpu and bench/run --gpu have in common. Sets gpu_bin, gpu_out
-# and the rest; what it does not know ends the script before anything is built.
+# gpu_words "$@": what tests/run --gpu and bench/run --gpu have in common. Sets gpu_out, gpu_bundle
+# and the rest; what it does not know ends the script.
 gpu_sanitizer=
-gpu_options()
+gpu_bundle=
+gpu_words()
 {
-    local bundle= rest=()
+    local rest=()
     while [ $# -gt 0 ]; do
         case $1 in
         --gpu) ;;
-        --bundle) bundle=${2:?--bundle needs a folder}; shift ;;
+        --bundle) gpu_bundle=${2:?--bundle needs a folder}; shift ;;
         --out) gpu_out=${2:?--out needs a folder}; shift ;;
         --only) gpu_only=${2:?--only needs a pattern}; shift ;;
+        --seconds)
+            gpu_seconds=${2:?--seconds needs a number}
+            [[ $gpu_seconds =~ ^[1-9][0-9]*$ ]] || rest+=("--seconds $gpu_seconds")
+            shift
+            ;;
         --sanitizer) gpu_sanitizer=yes ;;
         *) rest+=("$1") ;;
         esac
@@ -157,9 +179,15 @@ gpu_options()
         exit 2
     fi
     gpu_out=${gpu_out:-build/gpu}
+}
+
+# gpu_options "$@": the words, before anything is built, and the programs. Sets gpu_bin.
+gpu_options()
+{
+    gpu_words "$@"
     mkdir -p "$gpu_out"
-    if [ -n "$bundle" ]; then
-        bundle_open "$bundle"
+    if [ -n "$gpu_bundle" ]; then
+        bundle_open "$gpu_bundle"
         return
     fi
     setup_need build bench
@@ -167,6 +195,8 @@ gpu_options()
     setup_build release
     gpu_stage=$(mktemp -d)
     trap 'rm -r "$gpu_stage"' EXIT
-    ln -s "$PWD"/build/release/tests/test_* "$PWD/build/release/bench/filch-bench" "$gpu_stage"
+    ln -s "$PWD"/build/release/tests/test_* "$PWD/build/release/tests/blas_time" \
+        "$PWD/build/release/bench/filch-bench" "$gpu_stage"
     gpu_bin=$gpu_stage
+    export LD_LIBRARY_PATH=$PWD/build/release/kernels/blas${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 }

@@ -87,8 +87,9 @@ static filch_status open_peer(bench_versus *v, const bench_session *beside, filc
     v->work->gpu_count = gpu_count;
     memcpy(v->work->gpus, ordinals, gpu_count * sizeof *ordinals);
     if (!v->peer->supports(v->work->kind))
-        return bench_fail(error, FILCH_UNSUPPORTED, "--versus", 0, "%s does not do %s", v->name,
-                          bench_peer_kind_name(v->work->kind));
+        return bench_fail(error, FILCH_UNSUPPORTED, "--versus", 0, "%s does not do %s%s%s", v->name,
+                          bench_peer_kind_name(v->work->kind), v->peer->lacks ? ": " : "",
+                          v->peer->lacks ? v->peer->lacks : "");
     if (v->work->kernels == &bench_kernels_single && !v->peer->has_single)
         return bench_fail(error, FILCH_UNSUPPORTED, "--versus", 0,
                           "%s does %s in double precision only", v->name,

@@ -7,13 +7,6 @@
 #include "support/fail.h"
 #include "support/timing.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-/* A block that takes this much longer than the best so far is not tried again. */
-#define HOPELESS 4.0
-
 enum { OP_N = 0 };
 
 /* X(member, symbol, parameters): handles are pointers, enumerations ints. Prototypes as in
@@ -35,7 +28,7 @@ enum { OP_N = 0 };
 typedef struct state {
     bench_one_call one; /* the first member; GPUs beside its own are the library's matter */
     void *handle;
-    char setting[32];
+    char setting[BENCH_ONE_CALL_SETTING];
     struct {
 #define MEMBER(member, symbol, parameters) int(*member) parameters;
         CALLS(MEMBER)
@@ -72,9 +65,16 @@ static filch_status load(void *opaque, filch_error *error)
                            sizeof symbols / sizeof *symbols, s, error);
 }
 
-/* The call returns when the product is in the host's memory. */
-static filch_status multiply(state *s, double *seconds, filch_error *error)
+static filch_status set_block(void *opaque, size_t block, filch_error *error)
 {
+    state *s = opaque;
+    return check(s->call.block_set(s->handle, (int)block), "a block", error);
+}
+
+/* The call returns when the product is in the host's memory. */
+static filch_status run(void *opaque, filch_error *error, double *seconds)
+{
+    state *s = opaque;
     const bench_peer_work *w = s->one.work;
     const double one_d = 1, zero_d = 0;
     const float one_s = 1, zero_s = 0;
@@ -89,39 +89,10 @@ static filch_status multiply(state *s, double *seconds, filch_error *error)
     return check(code, "a product", error);
 }
 
-/* Twice with this block, the first of which may still make room for it; infinite where it fails. */
-static double try_block(state *s, size_t block, double least, filch_error *error)
-{
-    double first = INFINITY, second = INFINITY;
-    filch_status status = check(s->call.block_set(s->handle, (int)block), "a block", error);
-    if (status == FILCH_OK)
-        status = multiply(s, &first, error);
-    if (status == FILCH_OK && first < HOPELESS * least)
-        status = multiply(s, &second, error);
-    return status == FILCH_OK ? fmin(first, second) : INFINITY;
-}
-
-/* Blocks for which a GPU has no memory are none of the choices; error keeps why no block works. */
-static filch_status tune(state *s, filch_error *error)
-{
-    static const size_t blocks[] = {1024, 2048, 4096, 8192, 16384};
-    size_t n = s->one.work->n, best = n < blocks[0] ? n : blocks[0];
-    double least = try_block(s, best, INFINITY, error);
-    for (size_t k = 1; k < sizeof blocks / sizeof *blocks && blocks[k] <= n; k++) {
-        double seconds = try_block(s, blocks[k], least, error);
-        if (seconds < least) {
-            least = seconds;
-            best = blocks[k];
-        }
-    }
-    if (isinf(least))
-        return FILCH_BACKEND;
-    snprintf(s->setting, sizeof s->setting, "block %zu", best);
-    return check(s->call.block_set(s->handle, (int)best), "a block", error);
-}
-
 static filch_status start(void *opaque, filch_error *error)
 {
+    static const bench_one_call_tuning tuning = {
+        .blocks = {1024, 2048, 4096, 8192, 16384}, .set = set_block, .once = run};
     state *s = opaque;
     const bench_peer_work *w = s->one.work;
     int devices[BENCH_PEER_GPUS];
@@ -131,12 +102,7 @@ static filch_status start(void *opaque, filch_error *error)
     if (status == FILCH_OK)
         status = check(s->call.select(s->handle, (int)w->gpu_count, devices),
                        "cublasXtDeviceSelect", error);
-    return status == FILCH_OK ? tune(s, error) : status;
-}
-
-static filch_status run(void *opaque, filch_error *error, double *seconds)
-{
-    return multiply(opaque, seconds, error);
+    return status == FILCH_OK ? bench_one_call_tune(&s->one, &tuning, s->setting, error) : status;
 }
 
 static filch_status setup(const bench_peer_work *work, filch_error *error, void **out)

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuSOLVERMg: one call for the whole factorization, on all GPUs of the run. The matrix lies on
- * them in blocks of columns, dealt out in turn; neither that nor fetching the factor is timed. The
- * width of a block is tried out beforehand. */
+ * them in blocks of columns, dealt out in turn, and the pivots of LU as a row of such a matrix;
+ * neither that nor fetching the factor is timed. The width of a block is tried out beforehand. */
 #include "kernels/vendor/library.h"
 #include "peers/one_call.h"
 #include "support/fail.h"
 #include "support/timing.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { FILL_LOWER = 0, REAL_SINGLE = 0, REAL_DOUBLE = 1, MAPPING_COLUMNS = 0 };
 
@@ -32,14 +28,28 @@ enum { FILL_LOWER = 0, REAL_SINGLE = 0, REAL_DOUBLE = 1, MAPPING_COLUMNS = 0 };
        int64_t *elements))                                                                         \
     X(potrf, "cusolverMgPotrf",                                                                    \
       (void *handle, int fill, int n, void **a, int ia, int ja, void *desc, int type, void **work, \
-       int64_t elements, int *info))
+       int64_t elements, int *info))                                                               \
+    X(getrf_size, "cusolverMgGetrf_bufferSize",                                                    \
+      (void *handle, int m, int n, void **a, int ia, int ja, void *desc, int **pivots, int type,   \
+       int64_t *elements))                                                                         \
+    X(getrf, "cusolverMgGetrf",                                                                    \
+      (void *handle, int m, int n, void **a, int ia, int ja, void *desc, int **pivots, int type,   \
+       void **work, int64_t elements, int *info))
 
 typedef struct part {
     bench_gpu gpu;
     CUstream stream;
     CUdeviceptr columns; /* its blocks, side by side */
+    CUdeviceptr pivots;  /* of these columns; 0: none */
     CUdeviceptr work;
 } part;
+
+/* Of all GPUs, as the calls take them. */
+typedef struct places {
+    void *columns[BENCH_PEER_GPUS];
+    int *pivots[BENCH_PEER_GPUS];
+    void *work[BENCH_PEER_GPUS];
+} places;
 
 typedef struct state {
     bench_one_call one; /* the first member */
@@ -48,7 +58,7 @@ typedef struct state {
     void *grid;
     void *desc;
     int64_t elements; /* of each GPU's work memory */
-    char setting[32];
+    char setting[BENCH_ONE_CALL_SETTING];
     struct {
 #define MEMBER(member, symbol, parameters) int(*member) parameters;
         CALLS(MEMBER)
@@ -65,7 +75,12 @@ static const fl_symbol symbols[] = {CALLS(SYMBOL)};
 
 static bool supports(bench_peer_kind kind)
 {
-    return kind == BENCH_PEER_CHOLESKY;
+    return kind == BENCH_PEER_CHOLESKY || kind == BENCH_PEER_LU;
+}
+
+static bool is_lu(const state *s)
+{
+    return s->one.work->kind == BENCH_PEER_LU;
 }
 
 static size_t element(const state *s)
@@ -73,9 +88,31 @@ static size_t element(const state *s)
     return s->one.work->kernels->element;
 }
 
+static int type_of(const state *s)
+{
+    return element(s) == sizeof(double) ? REAL_DOUBLE : REAL_SINGLE;
+}
+
 static filch_status check(int code, const char *call, filch_error *error)
 {
     return bench_one_call_check("cuSOLVERMg", code, call, error);
+}
+
+typedef filch_status (*part_step)(state *s, part *p, filch_error *error);
+
+/* A step for each GPU, with its context current, up to the first that fails. */
+static filch_status each(state *s, part_step step, filch_error *error)
+{
+    filch_status status = FILCH_OK;
+    for (unsigned k = 0; k < s->one.work->gpu_count && status == FILCH_OK; k++) {
+        part *p = &s->parts[k];
+        status = bench_gpu_enter(&p->gpu, error);
+        if (status != FILCH_OK)
+            break;
+        status = step(s, p, error);
+        bench_gpu_leave(&p->gpu);
+    }
+    return status;
 }
 
 /* --- The matrix on the GPUs --- */
@@ -87,6 +124,7 @@ static void lay_down(state *s)
         if (!p->gpu.context || bench_gpu_enter(&p->gpu, NULL) != FILCH_OK)
             continue;
         bench_gpu_free(&p->gpu, &p->columns);
+        bench_gpu_free(&p->gpu, &p->pivots);
         bench_gpu_free(&p->gpu, &p->work);
         bench_gpu_leave(&p->gpu);
     }
@@ -95,145 +133,133 @@ static void lay_down(state *s)
     s->desc = NULL;
 }
 
-static filch_status take(part *p, CUdeviceptr *block, size_t bytes, filch_error *error)
+static places places_of(const state *s)
 {
-    filch_status status = bench_gpu_enter(&p->gpu, error);
-    if (status != FILCH_OK)
-        return status;
-    status = bench_gpu_alloc(&p->gpu, block, bytes, error);
-    bench_gpu_leave(&p->gpu);
-    return status;
-}
-
-static void addresses(state *s, void **columns, void **work)
-{
+    places all = {0};
     for (unsigned k = 0; k < s->one.work->gpu_count; k++) {
-        columns[k] = bench_gpu_pointer(s->parts[k].columns);
-        work[k] = bench_gpu_pointer(s->parts[k].work);
+        all.columns[k] = bench_gpu_pointer(s->parts[k].columns);
+        all.pivots[k] = bench_gpu_pointer(s->parts[k].pivots);
+        all.work[k] = bench_gpu_pointer(s->parts[k].work);
     }
+    return all;
 }
 
-static int type_of(const state *s)
+/* Every GPU has room for as many blocks as the one with the most. */
+static filch_status take_columns(state *s, part *p, filch_error *error)
 {
-    return element(s) == sizeof(double) ? REAL_DOUBLE : REAL_SINGLE;
+    const bench_peer_work *w = s->one.work;
+    size_t blocks = (w->n + s->block - 1) / s->block;
+    size_t columns = (blocks + w->gpu_count - 1) / w->gpu_count * s->block;
+    filch_status status = bench_gpu_alloc(&p->gpu, &p->columns, columns * w->n * element(s), error);
+    return status == FILCH_OK && is_lu(s)
+               ? bench_gpu_alloc(&p->gpu, &p->pivots, columns * sizeof *w->pivots, error)
+               : status;
+}
+
+static filch_status take_work(state *s, part *p, filch_error *error)
+{
+    return s->elements == 0
+               ? FILCH_OK
+               : bench_gpu_alloc(&p->gpu, &p->work, (size_t)s->elements * element(s), error);
+}
+
+static filch_status ask_elements(state *s, filch_error *error)
+{
+    places at = places_of(s);
+    int n = (int)s->one.work->n, type = type_of(s);
+    if (is_lu(s))
+        return check(s->call.getrf_size(s->handle, n, n, at.columns, 1, 1, s->desc, at.pivots, type,
+                                        &s->elements),
+                     "cusolverMgGetrf_bufferSize", error);
+    return check(
+        s->call.potrf_size(s->handle, FILL_LOWER, n, at.columns, 1, 1, s->desc, type, &s->elements),
+        "cusolverMgPotrf_bufferSize", error);
 }
 
 /* Room for blocks of this width, and what the library needs to work in. */
-static filch_status lay_out(state *s, size_t block, filch_error *error)
+static filch_status lay_out(void *opaque, size_t block, filch_error *error)
 {
-    const bench_peer_work *w = s->one.work;
-    size_t blocks = (w->n + block - 1) / block;
-    size_t each = (blocks + w->gpu_count - 1) / w->gpu_count;
-    void *columns[BENCH_PEER_GPUS], *work[BENCH_PEER_GPUS];
-    int64_t n = (int64_t)w->n;
+    state *s = opaque;
+    int64_t n = (int64_t)s->one.work->n;
     lay_down(s);
     s->block = block;
-    filch_status status = FILCH_OK;
-    for (unsigned k = 0; k < w->gpu_count && status == FILCH_OK; k++)
-        status = take(&s->parts[k], &s->parts[k].columns, each * block * w->n * element(s), error);
+    filch_status status = each(s, take_columns, error);
     if (status == FILCH_OK)
         status = check(s->call.desc_create(&s->desc, n, n, n, (int64_t)block, type_of(s), s->grid),
                        "cusolverMgCreateMatrixDesc", error);
-    addresses(s, columns, work);
     if (status == FILCH_OK)
-        status = check(s->call.potrf_size(s->handle, FILL_LOWER, (int)n, columns, 1, 1, s->desc,
-                                          type_of(s), &s->elements),
-                       "cusolverMgPotrf_bufferSize", error);
-    for (unsigned k = 0; k < w->gpu_count && status == FILCH_OK; k++)
-        status = take(&s->parts[k], &s->parts[k].work, (size_t)s->elements * element(s), error);
-    return status;
+        status = ask_elements(s, error);
+    return status == FILCH_OK ? each(s, take_work, error) : status;
 }
 
-/* The columns of one GPU, one way or the other; waits for them. */
-static filch_status move_part(state *s, unsigned which, bool in, filch_error *error)
+/* Copies one GPU's share of columns of so many bytes, from the host or, where `from` is null, to
+ * it. */
+static filch_status deal(const state *s, const part *p, CUdeviceptr base, size_t column,
+                         const char *from, char *to, filch_error *error)
 {
     const bench_peer_work *w = s->one.work;
-    part *p = &s->parts[which];
-    size_t column = w->n * element(s);
-    filch_status status = bench_gpu_enter(&p->gpu, error);
-    if (status != FILCH_OK)
-        return status;
-    for (size_t at = which * s->block, local = 0; at < w->n && status == FILCH_OK;
+    filch_status status = FILCH_OK;
+    for (size_t at = (size_t)(p - s->parts) * s->block, local = 0; at < w->n && status == FILCH_OK;
          at += w->gpu_count * s->block, local += s->block) {
-        size_t width = w->n - at < s->block ? w->n - at : s->block;
-        CUdeviceptr there = p->columns + local * column;
-        const char *from = (const char *)w->a + at * column;
-        char *to = (char *)w->c + at * column;
-        status = in ? bench_gpu_send(&p->gpu, there, from, width * column, p->stream, error)
-                    : bench_gpu_fetch(&p->gpu, to, there, width * column, p->stream, error);
+        size_t bytes = (w->n - at < s->block ? w->n - at : s->block) * column;
+        CUdeviceptr there = base + local * column;
+        status = from ? bench_gpu_send(&p->gpu, there, from + at * column, bytes, p->stream, error)
+                      : bench_gpu_fetch(&p->gpu, to + at * column, there, bytes, p->stream, error);
     }
-    if (status == FILCH_OK)
-        status = bench_gpu_wait(&p->gpu, p->stream, error);
-    bench_gpu_leave(&p->gpu);
     return status;
 }
 
-static filch_status move(state *s, bool in, filch_error *error)
+static filch_status bring_part(state *s, part *p, filch_error *error)
 {
-    filch_status status = FILCH_OK;
-    for (unsigned k = 0; k < s->one.work->gpu_count && status == FILCH_OK; k++)
-        status = move_part(s, k, in, error);
-    return status;
+    const bench_peer_work *w = s->one.work;
+    filch_status status = deal(s, p, p->columns, w->n * element(s), w->a, NULL, error);
+    return status == FILCH_OK ? bench_gpu_wait(&p->gpu, p->stream, error) : status;
 }
 
-static filch_status wait(state *s, filch_error *error)
+static filch_status fetch_part(state *s, part *p, filch_error *error)
 {
-    filch_status status = FILCH_OK;
-    for (unsigned k = 0; k < s->one.work->gpu_count && status == FILCH_OK; k++) {
-        const bench_gpu *gpu = &s->parts[k].gpu;
-        status = bench_gpu_enter(gpu, error);
-        if (status != FILCH_OK)
-            break;
-        status = bench_gpu_check(gpu, s->context_wait(), "cuCtxSynchronize", error);
-        bench_gpu_leave(gpu);
-    }
-    return status;
+    const bench_peer_work *w = s->one.work;
+    filch_status status = deal(s, p, p->columns, w->n * element(s), NULL, w->c, error);
+    if (status == FILCH_OK && is_lu(s))
+        status = deal(s, p, p->pivots, sizeof *w->pivots, NULL, (char *)w->pivots, error);
+    return status == FILCH_OK ? bench_gpu_wait(&p->gpu, p->stream, error) : status;
+}
+
+static filch_status wait_part(state *s, part *p, filch_error *error)
+{
+    return bench_gpu_check(&p->gpu, s->context_wait(), "cuCtxSynchronize", error);
 }
 
 /* --- Running --- */
 
-static filch_status factor(state *s, double *seconds, filch_error *error)
+static filch_status call(state *s, int *info, filch_error *error)
 {
-    void *columns[BENCH_PEER_GPUS], *work[BENCH_PEER_GPUS];
+    places at = places_of(s);
+    int n = (int)s->one.work->n, type = type_of(s);
+    if (is_lu(s))
+        return check(s->call.getrf(s->handle, n, n, at.columns, 1, 1, s->desc, at.pivots, type,
+                                   at.work, s->elements, info),
+                     "cusolverMgGetrf", error);
+    return check(s->call.potrf(s->handle, FILL_LOWER, n, at.columns, 1, 1, s->desc, type, at.work,
+                               s->elements, info),
+                 "cusolverMgPotrf", error);
+}
+
+static filch_status factor(void *opaque, filch_error *error, double *seconds)
+{
+    state *s = opaque;
     int info = 0;
-    addresses(s, columns, work);
-    filch_status status = move(s, true, error);
+    filch_status status = each(s, bring_part, error);
     if (status != FILCH_OK)
         return status;
     double begin = bench_now_s();
-    status = check(s->call.potrf(s->handle, FILL_LOWER, (int)s->one.work->n, columns, 1, 1, s->desc,
-                                 type_of(s), work, s->elements, &info),
-                   "cusolverMgPotrf", error);
+    status = call(s, &info, error);
     if (status == FILCH_OK)
-        status = wait(s, error);
+        status = each(s, wait_part, error);
     *seconds = bench_now_s() - begin;
     if (status == FILCH_OK && info != 0)
-        status = bench_fail(error, FILCH_DATA, "cusolvermg", 0, "minor %d is not positive", info);
+        status = bench_fail(error, FILCH_DATA, "cusolvermg", 0, "cuSOLVERMg's info is %d", info);
     return status;
-}
-
-static filch_status tune(state *s, filch_error *error)
-{
-    static const size_t blocks[] = {2048, 1024, 512, 256};
-    double least = INFINITY;
-    size_t best = s->one.work->n < 256 ? s->one.work->n : 256;
-    filch_status status = FILCH_OK;
-    for (size_t k = 0; k < sizeof blocks / sizeof *blocks && status == FILCH_OK; k++) {
-        double first = 0, second = 0;
-        if (blocks[k] > s->one.work->n)
-            continue;
-        status = lay_out(s, blocks[k], error);
-        if (status == FILCH_OK)
-            status = factor(s, &first, error);
-        if (status == FILCH_OK)
-            status = factor(s, &second, error);
-        if (fmin(first, second) < least) {
-            least = fmin(first, second);
-            best = blocks[k];
-        }
-    }
-    snprintf(s->setting, sizeof s->setting, "block %zu", best);
-    return status == FILCH_OK ? lay_out(s, best, error) : status;
 }
 
 /* Where GPUs cannot reach each other the library goes through the host's memory. */
@@ -257,32 +283,35 @@ static filch_status join(state *s, unsigned from, unsigned to, filch_error *erro
     return status;
 }
 
+static filch_status make_stream(state *s, part *p, filch_error *error)
+{
+    (void)s;
+    return bench_gpu_stream(&p->gpu, &p->stream, error);
+}
+
 static filch_status open_parts(state *s, filch_error *error)
 {
     const bench_peer_work *w = s->one.work;
     filch_status status = FILCH_OK;
-    for (unsigned k = 0; k < w->gpu_count && status == FILCH_OK; k++) {
-        part *p = &s->parts[k];
-        status = bench_gpu_open(&p->gpu, w->gpus[k], error);
-        if (status == FILCH_OK)
-            status = bench_gpu_enter(&p->gpu, error);
-        if (status != FILCH_OK)
-            break;
-        status = bench_gpu_stream(&p->gpu, &p->stream, error);
-        bench_gpu_leave(&p->gpu);
-    }
+    for (unsigned k = 0; k < w->gpu_count && status == FILCH_OK; k++)
+        status = bench_gpu_open(&s->parts[k].gpu, w->gpus[k], error);
+    if (status == FILCH_OK)
+        status = each(s, make_stream, error);
     for (unsigned k = 0; k < w->gpu_count * w->gpu_count && status == FILCH_OK; k++)
         if (k / w->gpu_count != k % w->gpu_count)
             status = join(s, k / w->gpu_count, k % w->gpu_count, error);
     return status;
 }
 
+/* The library does not tell the loader where cuBLAS and its other needs are; cuSOLVER, which needs
+ * them too, finds them beside itself. */
 static filch_status load(void *opaque, filch_error *error)
 {
     state *s = opaque;
     int driver = bench_gpu_driver(&s->one.gpu);
     const fl_symbol wait_symbol = {"cuCtxSynchronize", offsetof(state, context_wait)};
     filch_status status = open_parts(s, error);
+    (void)fl_library_open(fl_cusolver_names, driver);
     if (status == FILCH_OK)
         status = fl_library_load(fl_cusolvermg_names, "cuSOLVERMg", driver, symbols,
                                  sizeof symbols / sizeof *symbols, s, error);
@@ -306,6 +335,8 @@ static void unload(void *opaque)
 
 static filch_status start(void *opaque, filch_error *error)
 {
+    static const bench_one_call_tuning tuning = {
+        .blocks = {256, 512, 1024, 2048}, .set = lay_out, .once = factor};
     state *s = opaque;
     const bench_peer_work *w = s->one.work;
     int devices[BENCH_PEER_GPUS];
@@ -320,7 +351,7 @@ static filch_status start(void *opaque, filch_error *error)
         status =
             check(s->call.grid_create(&s->grid, 1, (int32_t)w->gpu_count, grid, MAPPING_COLUMNS),
                   "cusolverMgCreateDeviceGrid", error);
-    return status == FILCH_OK ? tune(s, error) : status;
+    return status == FILCH_OK ? bench_one_call_tune(&s->one, &tuning, s->setting, error) : status;
 }
 
 static void stop(void *opaque)
@@ -335,8 +366,8 @@ static void stop(void *opaque)
 
 static filch_status run(void *opaque, filch_error *error, double *seconds)
 {
-    filch_status status = factor(opaque, seconds, error);
-    return status == FILCH_OK ? move(opaque, false, error) : status;
+    filch_status status = factor(opaque, error, seconds);
+    return status == FILCH_OK ? each(opaque, fetch_part, error) : status;
 }
 
 static filch_status setup(const bench_peer_work *work, filch_error *error, void **out)
@@ -363,6 +394,8 @@ const bench_peer bench_peer_cusolvermg = {
     .description = "one call of cuSOLVERMg for the whole factorization, on the same GPUs, best "
                    "block",
     .supports = supports,
+    .lacks = "of factorizations cuSOLVERMg declares cusolverMgPotrf and cusolverMgGetrf, none by "
+             "QR",
     .setup = setup,
     .run = bench_one_call_run,
     .teardown = bench_one_call_teardown,

@@ -4,7 +4,12 @@
 #include "support/fail.h"
 #include "support/timing.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+/* A block that takes this much longer than the best so far is not tried again. */
+#define HOPELESS 4.0
 
 static void pin(bench_one_call *one, size_t which, const void *memory)
 {
@@ -113,4 +118,41 @@ filch_status bench_one_call_time(bench_one_call *one, bench_one_call_step bring,
     if (status == FILCH_OK && is_resident)
         status = fetch(one, error);
     return status == FILCH_OK ? bench_gpu_wait(&one->gpu, one->stream, error) : status;
+}
+
+/* Twice with this block, the first of which may still make room for it. */
+static filch_status try_block(bench_one_call *one, const bench_one_call_tuning *tuning,
+                              size_t block, double least, double *seconds, filch_error *error)
+{
+    double second = INFINITY;
+    filch_status status = tuning->set(one, block, error);
+    if (status == FILCH_OK)
+        status = tuning->once(one, error, seconds);
+    if (status == FILCH_OK && *seconds < HOPELESS * least)
+        status = tuning->once(one, error, &second);
+    *seconds = fmin(*seconds, second);
+    return status;
+}
+
+filch_status bench_one_call_tune(bench_one_call *one, const bench_one_call_tuning *tuning,
+                                 char setting[BENCH_ONE_CALL_SETTING], filch_error *error)
+{
+    size_t n = one->work->n, best = 0;
+    double least = INFINITY;
+    filch_status status = FILCH_OK;
+    for (size_t k = 0; k < BENCH_ONE_CALL_TRIES && tuning->blocks[k] != 0; k++) {
+        double seconds = INFINITY;
+        if (k > 0 && tuning->blocks[k] > n)
+            break;
+        size_t block = tuning->blocks[k] < n ? tuning->blocks[k] : n;
+        status = try_block(one, tuning, block, least, &seconds, error);
+        if (status != FILCH_OK || seconds >= least)
+            continue;
+        least = seconds;
+        best = block;
+    }
+    if (best == 0)
+        return status;
+    snprintf(setting, BENCH_ONE_CALL_SETTING, "block %zu", best);
+    return tuning->set(one, best, error);
 }

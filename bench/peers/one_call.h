@@ -43,6 +43,23 @@ filch_status bench_one_call_setup(const bench_one_call_steps *steps, const bench
 filch_status bench_one_call_run(void *state, filch_error *error, double *seconds);
 void bench_one_call_teardown(void *state);
 
+#define BENCH_ONE_CALL_SETTING 32
+#define BENCH_ONE_CALL_TRIES 5
+
+/* A library's one setting: the width of the blocks that it cuts matrices into. */
+typedef struct bench_one_call_tuning {
+    size_t blocks[BENCH_ONE_CALL_TRIES]; /* rising; 0 ends them. Those above the order are left out,
+                                            but for the first, which is cut to it */
+    filch_status (*set)(void *state, size_t block, filch_error *error);
+    filch_status (*once)(void *state, filch_error *error, double *seconds);
+} bench_one_call_tuning;
+
+/* Tries each block and sets the fastest; setting receives "block N", for a peer's setting(). One
+ * that fails, e.g. for want of memory, is passed over; where all do, the last one's status, and
+ * its error. */
+filch_status bench_one_call_tune(bench_one_call *one, const bench_one_call_tuning *tuning,
+                                 char setting[BENCH_ONE_CALL_SETTING], filch_error *error);
+
 /* FILCH_BACKEND where a library's call returned another status than 0. */
 filch_status bench_one_call_check(const char *library, int code, const char *call,
                                   filch_error *error);

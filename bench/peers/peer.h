@@ -82,6 +82,8 @@ typedef struct bench_peer {
     bool needs_gpu;  /* else it runs on the host */
     /* What was tried out in setup and found best, e.g. "block 8192"; null: nothing was. */
     const char *(*setting)(const void *state);
+    /* What its library is without, told where it does not support a kind; null: nothing is told. */
+    const char *lacks;
 } bench_peer;
 
 /* The peers of this build, in a fixed order; null past the last. */

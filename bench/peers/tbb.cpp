@@ -253,5 +253,5 @@ const bench_peer bench_peer_tbb = {
     supports, setup,
     run,      teardown,
     false,    false,
-    nullptr,
+    nullptr,  nullptr,
 };

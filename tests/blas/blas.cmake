@@ -127,6 +127,7 @@ filch_blas_test(wide_reference 60 COMMAND ${through} "dgemm dgetrf" $<TARGET_FIL
                 dgemm_64 cblas_dgemm_64 LAPACKE_dgetrf_64 ENVIRONMENT ${on_host})
 filch_blas_test(wide_plain 60 COMMAND ${run} --64 $<TARGET_FILE:blas_wide> dgemm_ cblas_dgemm
                 LAPACKE_dgetrf ENVIRONMENT ${on_fake})
+filch_blas_test(numpy_suite 120 COMMAND ${blas}/numpy_suite.sh ${run} ENVIRONMENT ${on_host})
 foreach(where IN ITEMS host fake)
     filch_blas_test(arrays_${where} 120 COMMAND ${through}
                     "dgemm sgemm dsyrk dpotrf dgesv dgetrf dgetrs dgeqrf dposv"

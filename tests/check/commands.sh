@@ -29,6 +29,19 @@ expect 2 "no option --devises" bench/run --devises host
 expect 2 "no option -x" bench/run -x
 expect 2 "what is --nonsense" bench/run --gpu --nonsense
 expect 2 "what is --sanitizer" bench/run --gpu --sanitizer
+expect 2 "there is no part nonsense; the parts: solver " bench/run --gpu --part lu,nonsense
+expect 2 "what is --seconds 0" bench/run --gpu --seconds 0
+expect 0 "^lu lu-16384-resident-two filch-bench run lu --n 16384 " bench/run --gpu --list --part qr,lu
+expect 2 "what is --part" tests/run --gpu --part lu
+for script in bench/run tests/run; do
+    expect 0 "--seconds S" $script --help
+done
+# Items that would begin too late are left, and told.
+# shellcheck disable=SC2016 # for the inner shell
+expect 0 "left, for want of time: --only '^(two|three)\\$'" bash -c '. tests/bundle.sh
+    gpu_bin=/bin gpu_out=$1 gpu_seconds=100
+    SECONDS=0 && gpu_item one 5 true && SECONDS=100 && gpu_item two 5 true
+    gpu_item three 5 true && gpu_summary' left "$stage"
 if [ -n "${1-}" ]; then
     expect 0 "usage: filch-bench soak" "$1" soak --help
     for wrong in "--minutes 0" "--minutes x" "--rounds -1" "--worlds 17" "--rounds 1 --minutes 1" \

@@ -118,6 +118,9 @@ static void factors_agree_on_one_gpu_and_on_all(void **state)
     agrees("cholesky", "cusolvermg", "cuda:0", 100, BENCH_DOUBLE, true, "block 100");
     agrees("cholesky", "cusolvermg", "cuda:2,cuda:0", 260, BENCH_SINGLE, true, "block 256");
     assert_int_equal(fakecuda_count("cusolverMgDeviceSelect"), 1);
+    agrees("lu", "cusolvermg", "cuda:1", 100, BENCH_DOUBLE, true, "block 100");
+    agrees("lu", "cusolvermg", "cuda:2,cuda:0", 260, BENCH_SINGLE, true, "block 256");
+    assert_int_equal(fakecuda_count("cusolverMgGetrf"), 4); /* two of them tried the block */
 }
 
 /* The best of four precisions and refinements; one that fails is passed over. */
@@ -169,13 +172,37 @@ static void solves_agree(void **state)
 /* Five blocks on three GPUs, the last one cut. */
 static void blocks_are_dealt_out(void **state)
 {
+    static const char *const names[] = {"cholesky", "lu"};
+    static const char *const calls[] = {"cusolverMgPotrf", "cusolverMgGetrf"};
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        trial t;
+        double seconds;
+        assert_int_equal(begin(&t, names[k], "cusolvermg", "cuda", 1100, BENCH_DOUBLE, true),
+                         FILCH_OK);
+        assert_non_null(strstr(bench_versus_setting(&t.versus), "block "));
+        /* 256, 512 and 1024, twice each unless one is hopeless beside another. */
+        assert_in_range(fakecuda_count(calls[k]), 4, 6);
+        assert_int_equal(bench_versus_run(&t.versus, &seconds, &t.error), FILCH_OK);
+        if (bench_versus_agrees(&t.versus, &t.error) != FILCH_OK)
+            fail_msg("%s: %s", names[k], t.error.text);
+        end(&t);
+    }
+}
+
+/* A width for which the call fails is passed over. */
+static void a_width_that_fails_is_passed_over(void **state)
+{
     trial t;
     double seconds;
     (void)state;
-    assert_int_equal(begin(&t, "cholesky", "cusolvermg", "cuda", 1100, BENCH_DOUBLE, true),
-                     FILCH_OK);
-    assert_non_null(strstr(bench_versus_setting(&t.versus), "block "));
-    assert_true(fakecuda_count("cusolverMgPotrf") == 6); /* 1024, 512 and 256, twice each */
+    assert_int_equal(begin(&t, "lu", "static", "cuda", 520, BENCH_DOUBLE, true), FILCH_OK);
+    bench_versus_close(&t.versus);
+    fakecuda_fail("cusolverMgGetrf", 1, 1, 2, -1, false);
+    assert_int_equal(
+        bench_versus_open(&t.versus, "cusolvermg", &t.session, &t.config, false, &t.error),
+        FILCH_OK);
+    assert_string_equal(bench_versus_setting(&t.versus), "block 512");
     assert_int_equal(bench_versus_run(&t.versus, &seconds, &t.error), FILCH_OK);
     assert_int_equal(bench_versus_agrees(&t.versus, &t.error), FILCH_OK);
     end(&t);
@@ -195,7 +222,13 @@ static void what_they_do_not_do_is_said(void **state)
     end(&t);
     assert_int_equal(begin(&t, "cholesky", "cublasxt", "cuda", 64, BENCH_DOUBLE, false),
                      FILCH_UNSUPPORTED);
-    assert_non_null(strstr(t.error.text, "cublasxt does not do cholesky"));
+    assert_string_equal(t.error.text, "cublasxt does not do cholesky");
+    end(&t);
+    assert_int_equal(begin(&t, "qr", "cusolvermg", "cuda", 64, BENCH_DOUBLE, true),
+                     FILCH_UNSUPPORTED);
+    assert_non_null(
+        strstr(t.error.text, "cusolvermg does not do qr: of factorizations cuSOLVERMg"));
+    assert_non_null(strstr(t.error.text, "none by QR"));
     end(&t);
 }
 
@@ -210,6 +243,7 @@ static void failures_are_told_and_leave_nothing(void **state)
         {"cholesky", "cusolvermg", "cusolverMgCreate", "cusolverMgCreate returned status 1"},
         {"cholesky", "cusolvermg", "cusolverMgDeviceSelect", "returned status 1"},
         {"cholesky", "cusolvermg", "cusolverMgPotrf", "cusolverMgPotrf returned status 6"},
+        {"lu", "cusolvermg", "cusolverMgGetrf", "cusolverMgGetrf returned status 6"},
         {"solve", "cusolverirs", "cusolverDnCreate", "cusolverDnCreate returned status 1"},
         {"solve", "cusolverirs", "cusolverDnIRSParamsCreate", "Create returned status 6"},
         {"solve", "cusolverirs", "cusolverDnIRSInfosCreate", "Create returned status 6"},
@@ -314,6 +348,7 @@ int main(void)
         cmocka_unit_test(solutions_agree),
         cmocka_unit_test(solves_agree),
         cmocka_unit_test(blocks_are_dealt_out),
+        cmocka_unit_test(a_width_that_fails_is_passed_over),
         cmocka_unit_test(what_they_do_not_do_is_said),
         cmocka_unit_test(failures_are_told_and_leave_nothing),
         cmocka_unit_test(the_fakes_are_strict),

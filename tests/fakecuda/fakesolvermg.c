@@ -39,6 +39,8 @@ typedef struct fake_mg {
 typedef struct factoring {
     const fake_desc *desc;
     void *const *blocks;
+    bool is_lu;            /* else Cholesky */
+    void *pivots[DEVICES]; /* of LU: a row of ints, dealt out as the columns */
     void *const *work;
     int n;
     int64_t elements;
@@ -47,6 +49,8 @@ typedef struct factoring {
 
 void dpotrf_(const char *fill, const int *n, double *a, const int *lda, int *info, size_t length);
 void spotrf_(const char *fill, const int *n, float *a, const int *lda, int *info, size_t length);
+void dgetrf_(const int *m, const int *n, double *a, const int *lda, int *pivots, int *info);
+void sgetrf_(const int *m, const int *n, float *a, const int *lda, int *pivots, int *info);
 /* The driver's. */
 int cuDeviceGetCount(int *count);
 int cuStreamCreate(void **stream, unsigned flags);
@@ -105,6 +109,10 @@ FAKECUDA_API int cusolverMgPotrf_bufferSize(void *handle, int fill, int n, void 
                                             void *desc, int type, int64_t *elements);
 FAKECUDA_API int cusolverMgPotrf(void *handle, int fill, int n, void **a, int ia, int ja,
                                  void *desc, int type, void **work, int64_t elements, int *info);
+FAKECUDA_API int cusolverMgGetrf_bufferSize(void *handle, int m, int n, void **a, int ia, int ja,
+                                            void *desc, int **pivots, int type, int64_t *elements);
+FAKECUDA_API int cusolverMgGetrf(void *handle, int m, int n, void **a, int ia, int ja, void *desc,
+                                 int **pivots, int type, void **work, int64_t elements, int *info);
 
 int cusolverMgCreate(void **handle)
 {
@@ -189,8 +197,8 @@ int cusolverMgDestroyMatrixDesc(void *desc)
     return object_end(desc, DESC_MAGIC);
 }
 
-/* The lower triangle of all of the matrix, on the devices that were selected, in their order. */
-static int check(void *handle, int fill, int n, int ia, int ja, void *desc, int type)
+/* All of a square matrix, on the devices that were selected, in their order. */
+static int check(void *handle, int n, int ia, int ja, void *desc, int type)
 {
     const fake_mg *mg = handle;
     const fake_desc *d = desc;
@@ -202,8 +210,8 @@ static int check(void *handle, int fill, int n, int ia, int ja, void *desc, int 
         return FAKE_BLAS_NOT_INITIALIZED;
     }
     bool is_right =
-        fill == 0 && ia == 1 && ja == 1 && n >= 1 && n == d->rows && n == d->cols &&
-        type == d->type && mg->count == d->grid->count &&
+        ia == 1 && ja == 1 && n >= 1 && n == d->rows && n == d->cols && type == d->type &&
+        mg->count == d->grid->count &&
         memcmp(mg->devices, d->grid->devices, (size_t)mg->count * sizeof *mg->devices) == 0;
     return is_right ? FAKE_BLAS_SUCCESS : FAKE_SOLVER_INVALID_VALUE;
 }
@@ -214,16 +222,28 @@ static int64_t work_elements(const fake_desc *desc)
     return desc->block * 2 + 1;
 }
 
-int cusolverMgPotrf_bufferSize(void *handle, int fill, int n, void **a, int ia, int ja, void *desc,
-                               int type, int64_t *elements)
+static int tell_elements(int status, bool is_right, const void *desc, int64_t *elements)
 {
-    int status = check(handle, fill, n, ia, ja, desc, type);
-
-    if (status == FAKE_BLAS_SUCCESS && a == NULL)
+    if (status == FAKE_BLAS_SUCCESS && !is_right)
         status = FAKE_SOLVER_INVALID_VALUE;
     if (status == FAKE_BLAS_SUCCESS)
         *elements = work_elements(desc);
     return status;
+}
+
+/* The lower triangle alone. */
+int cusolverMgPotrf_bufferSize(void *handle, int fill, int n, void **a, int ia, int ja, void *desc,
+                               int type, int64_t *elements)
+{
+    return tell_elements(check(handle, n, ia, ja, desc, type), a != NULL && fill == 0, desc,
+                         elements);
+}
+
+int cusolverMgGetrf_bufferSize(void *handle, int m, int n, void **a, int ia, int ja, void *desc,
+                               int **pivots, int type, int64_t *elements)
+{
+    return tell_elements(check(handle, n, ia, ja, desc, type),
+                         a != NULL && pivots != NULL && m == n, desc, elements);
 }
 
 static size_t element_of(const fake_desc *desc)
@@ -231,17 +251,16 @@ static size_t element_of(const fake_desc *desc)
     return desc->type == REAL_DOUBLE ? sizeof(double) : sizeof(float);
 }
 
-/* Column by column, so that a block too short is found out; false: it may not be touched. */
-static bool columns_copy(const factoring *f, char *whole, bool in)
+/* Columns of so many bytes, one by one, so that a block too short is found out; false: it may not
+ * be touched. */
+static bool columns_copy(const fake_desc *d, void *const *blocks, size_t column, char *whole,
+                         bool in)
 {
-    const fake_desc *d = f->desc;
-    size_t column = (size_t)d->rows * element_of(d);
-
     for (int64_t j = 0; j < d->cols; j++) {
         int64_t block = j / d->block;
         int64_t local = block / d->grid->count * d->block + j % d->block;
-        char *at = fakecuda_map((char *)f->blocks[block % d->grid->count] + (size_t)local * column,
-                                column);
+        char *at =
+            fakecuda_map((char *)blocks[block % d->grid->count] + (size_t)local * column, column);
         if (at == NULL)
             return false;
         memcpy(in ? whole + (size_t)j * column : at, in ? at : whole + (size_t)j * column, column);
@@ -262,37 +281,84 @@ static bool work_fill(const factoring *f)
     return true;
 }
 
+static void factor_whole(const factoring *f, void *whole, int *pivots)
+{
+    bool is_double = f->desc->type == REAL_DOUBLE;
+
+    if (f->is_lu && is_double)
+        dgetrf_(&f->n, &f->n, whole, &f->n, pivots, f->info);
+    else if (f->is_lu)
+        sgetrf_(&f->n, &f->n, whole, &f->n, pivots, f->info);
+    else if (is_double)
+        dpotrf_("L", &f->n, whole, &f->n, f->info, 1);
+    else
+        spotrf_("L", &f->n, whole, &f->n, f->info, 1);
+}
+
 static int factor(void *data)
 {
     const factoring *f = data;
-    char *whole = malloc((size_t)f->n * (size_t)f->n * element_of(f->desc));
-    bool is_done = whole != NULL && work_fill(f) && columns_copy(f, whole, true);
+    size_t column = (size_t)f->n * element_of(f->desc);
+    char *whole = malloc((size_t)f->n * column);
+    int *pivots = malloc((size_t)f->n * sizeof *pivots);
+    bool is_done = whole != NULL && pivots != NULL && work_fill(f) &&
+                   columns_copy(f->desc, f->blocks, column, whole, true);
 
-    if (is_done && f->desc->type == REAL_DOUBLE)
-        dpotrf_("L", &f->n, (double *)(void *)whole, &f->n, f->info, 1);
-    else if (is_done)
-        spotrf_("L", &f->n, (float *)(void *)whole, &f->n, f->info, 1);
-    is_done = is_done && columns_copy(f, whole, false);
+    if (is_done) {
+        factor_whole(f, whole, pivots);
+        is_done =
+            columns_copy(f->desc, f->blocks, column, whole, false) &&
+            (!f->is_lu || columns_copy(f->desc, f->pivots, sizeof *pivots, (char *)pivots, false));
+    }
+    free(pivots);
     free(whole);
     return !is_done;
+}
+
+static int run(const char *name, const factoring *f)
+{
+    void *stream = NULL;
+
+    if (f->blocks == NULL || f->work == NULL || f->info == NULL ||
+        f->elements < work_elements(f->desc))
+        return FAKE_SOLVER_INVALID_VALUE;
+    if (fakecuda_visit(name, false) != 0 || cuStreamCreate(&stream, 1) != 0)
+        return FAKE_SOLVER_EXECUTION_FAILED;
+    int failed = fakecuda_enqueue_copy(stream, factor, f, sizeof *f);
+    failed |= cuStreamSynchronize(stream);
+    failed |= cuStreamDestroy_v2(stream);
+    return failed ? FAKE_SOLVER_EXECUTION_FAILED : FAKE_BLAS_SUCCESS;
 }
 
 int cusolverMgPotrf(void *handle, int fill, int n, void **a, int ia, int ja, void *desc, int type,
                     void **work, int64_t elements, int *info)
 {
-    int status = check(handle, fill, n, ia, ja, desc, type);
-    void *stream = NULL;
-
-    if (status != FAKE_BLAS_SUCCESS)
-        return status;
-    if (a == NULL || work == NULL || info == NULL || elements < work_elements(desc))
-        return FAKE_SOLVER_INVALID_VALUE;
-    if (fakecuda_visit("cusolverMgPotrf", false) != 0 || cuStreamCreate(&stream, 1) != 0)
-        return FAKE_SOLVER_EXECUTION_FAILED;
     factoring f = {
         .desc = desc, .blocks = a, .work = work, .n = n, .elements = elements, .info = info};
-    int failed = fakecuda_enqueue(stream, factor, &f);
-    failed |= cuStreamSynchronize(stream);
-    failed |= cuStreamDestroy_v2(stream);
-    return failed ? FAKE_SOLVER_EXECUTION_FAILED : FAKE_BLAS_SUCCESS;
+    int status = check(handle, n, ia, ja, desc, type);
+
+    if (status == FAKE_BLAS_SUCCESS && fill != 0)
+        status = FAKE_SOLVER_INVALID_VALUE;
+    return status == FAKE_BLAS_SUCCESS ? run("cusolverMgPotrf", &f) : status;
+}
+
+int cusolverMgGetrf(void *handle, int m, int n, void **a, int ia, int ja, void *desc, int **pivots,
+                    int type, void **work, int64_t elements, int *info)
+{
+    factoring f = {.desc = desc,
+                   .blocks = a,
+                   .is_lu = true,
+                   .work = work,
+                   .n = n,
+                   .elements = elements,
+                   .info = info};
+    int status = check(handle, n, ia, ja, desc, type);
+
+    if (status == FAKE_BLAS_SUCCESS && (m != n || pivots == NULL))
+        status = FAKE_SOLVER_INVALID_VALUE;
+    if (status != FAKE_BLAS_SUCCESS)
+        return status;
+    for (int k = 0; k < f.desc->grid->count; k++)
+        f.pivots[k] = pivots[k];
+    return run("cusolverMgGetrf", &f);
 }

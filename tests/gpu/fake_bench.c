@@ -2,9 +2,7 @@
 /* The bench's workloads and its peers on GPUs, on the fake driver, cuBLAS and cuSOLVER: results
  * checked, every task run, in order. */
 #define _GNU_SOURCE
-#include "fake/cg_twins.h"
-#include "fake/heat_twins.h"
-#include "gpu/twins.h"
+#include "gpu/bench_twins.h"
 #include "measure/versus.h"
 #include "sim/sim_replay.h"
 
@@ -18,116 +16,6 @@
 #include <cmocka.h>
 
 #define LUND "tests/data/lund_a.mtx"
-
-/* --- What the kernels do --- */
-
-static int nothing(void **params, const fakecuda_geometry *geometry)
-{
-    (void)params;
-    (void)geometry;
-    return 0;
-}
-
-static int add_mark(unsigned *own, const unsigned *first, const unsigned *second)
-{
-    unsigned a = first ? *first : 0;
-    unsigned b = second ? *second : 0;
-    *own += 1 + (a > b ? a : b);
-    return 0;
-}
-
-/* Of the peer: three addresses in device memory. */
-static int mark_on_device(void **params, const fakecuda_geometry *geometry)
-{
-    const unsigned *at[3];
-    (void)geometry;
-    for (size_t k = 0; k < 3; k++) {
-        memcpy(&at[k], params[k], sizeof at[k]);
-        at[k] = at[k] ? fakecuda_map(at[k], sizeof *at[k]) : NULL;
-    }
-    return add_mark((unsigned *)(uintptr_t)at[0], at[1], at[2]);
-}
-
-/* Of the workload: one structure of three addresses in memory of the host's. */
-static int mark_on_host(void **params, const fakecuda_geometry *geometry)
-{
-    unsigned *at[3];
-    (void)geometry;
-    memcpy(at, params[0], sizeof at);
-    return add_mark(at[0], at[1], at[2]);
-}
-
-/* One structure: a mark in memory of the host's and a time. */
-static int stay_busy(void **params, const fakecuda_geometry *geometry)
-{
-    unsigned *own;
-    (void)geometry;
-    memcpy(&own, params[0], sizeof own);
-    return add_mark(own, NULL, NULL);
-}
-
-/* As the stream's own on the host. */
-static int stream(const filch_call *call)
-{
-    uint64_t cost = *(const uint64_t *)call->args;
-    const filch_view *from = &call->views[0], *to = &call->views[1];
-    for (uint64_t k = 0; k < (call->hi - call->lo) * from->rows; k++) {
-        double x = ((const double *)from->ptr)[k / from->rows * from->ld + k % from->rows], v = x;
-        for (uint64_t i = 0; i < cost; i++)
-            v = v * 0.5 + x;
-        ((double *)to->ptr)[k / from->rows * to->ld + k % from->rows] = v;
-    }
-    return 0;
-}
-
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
-/* As the layered graph's: 16 threads an element. */
-static int layered(const filch_call *call)
-{
-    uint64_t args[2]; /* seed, rounds */
-    const filch_view *to = &call->views[call->view_count - 1];
-    memcpy(args, call->args, sizeof args);
-    for (uint64_t e = 0; e < to->rows; e++) {
-        uint64_t x = args[0] + e, sum = 0;
-        for (uint32_t v = 0; v + 1 < call->view_count; v++)
-            x = mix(x ^ ((const uint64_t *)call->views[v].ptr)[e]);
-        for (uint64_t t = 0; t < 16; t++) {
-            uint64_t y = x + t * 0x9e3779b97f4a7c15u;
-            for (uint64_t r = 0; r < args[1]; r++)
-                y = mix(y);
-            sum ^= y;
-        }
-        ((uint64_t *)to->ptr)[e] = sum;
-    }
-    return 0;
-}
-
-static int register_all(void **state)
-{
-    static const char *const layers[] = {"layered0", "layered1", "layered2", "layered3"};
-    static const size_t three[] = {sizeof(void *), sizeof(void *), sizeof(void *)};
-    static const size_t structure[] = {3 * sizeof(void *)};
-    static const size_t pair[] = {2 * sizeof(void *)};
-    (void)state;
-    fakecuda_register("nothing", nothing, 0, NULL);
-    fakecuda_register("nothing_given", nothing, 1, pair);
-    fakecuda_register("leave_mark", mark_on_host, 1, structure);
-    fakecuda_register("mark", mark_on_device, 3, three);
-    fakecuda_register("busy", stay_busy, 1, pair);
-    fakecuda_register_filch("stream", stream, 2, true, sizeof(uint64_t));
-    for (uint32_t r = 0; r < sizeof layers / sizeof *layers; r++)
-        fakecuda_register_filch(layers[r], layered, r + 1, false, 2 * sizeof(uint64_t));
-    fake_cg_twins_register();
-    fake_heat_twins_register();
-    gpu_twins_register();
-    return 0;
-}
 
 /* --- Runs --- */
 
@@ -342,6 +230,7 @@ static void test_peers_agree(void **state)
         {"gemm", "cublas", {.n = 90, .tile = 40, .resident = true, .precision = BENCH_SINGLE}},
         {"gemm", "cublasxt", {.n = 90, .tile = 40}},
         {"cholesky", "cusolvermg", {.n = 300, .tile = 80, .resident = true}},
+        {"lu", "cusolvermg", {.n = 300, .tile = 80, .resident = true}},
         {"cholesky", "cusolver", {.n = 90, .tile = 40}},
         {"cholesky", "cusolver", {.n = 90, .tile = 40, .resident = true, .own_kernels = true}},
         {"lu", "cusolver", {.n = 90, .tile = 40}},
@@ -418,7 +307,7 @@ int main(void)
         cmocka_unit_test(test_peers_agree),
         cmocka_unit_test(test_host_peers_are_refused),
     };
-    int failed = cmocka_run_group_tests(tests, register_all, NULL);
+    int failed = cmocka_run_group_tests(tests, bench_twins_register, NULL);
     if (failed == 0 && lacks_compiler) {
         printf("skipped: there is no CUDA C compiler\n");
         return 77;

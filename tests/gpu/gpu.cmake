@@ -71,6 +71,12 @@ if(cmocka_FOUND AND TARGET filch_bench_parts)
         LIBRARIES filch_bench_parts
         CONFIG "{\"devices\": [{\"count\": 2}], \"links\": [{\"from\": 0, \"to\": 1}]}")
     filch_fakegpu_compilers(bench)
+    if(build STREQUAL "release")
+        filch_fake_test(items SOURCES gpu/fake_items.c KIND fakegpu SECONDS 400
+            LIBRARIES filch_bench_parts CONFIG "{\"devices\": [{\"count\": 4, \"memory\": 16e9}]}")
+        set_property(TEST fakegpu.items.${build} APPEND PROPERTY ENVIRONMENT ${fake_compiler})
+        add_dependencies(test_fakegpu_items fakenvrtc_kernels)
+    endif()
     filch_fake_test(soak SOURCES gpu/fake_soak.c KIND fakegpu SECONDS 120
         LIBRARIES filch_bench_parts
         CONFIG "{\"devices\": [{\"count\": 2}], \"links\": [{\"from\": 0, \"to\": 1}]}")
