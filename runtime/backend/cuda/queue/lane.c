@@ -368,6 +368,18 @@ filch_status fl_cuda_lane_look(fl_device *device, uint32_t index, filch_error *e
     return result == FL_CUDA_SUCCESS ? FILCH_OK : lose(device, result, "cuEventQuery", error);
 }
 
+/* Lands pieces of a lane to the host that the device is past. A piece may have to land behind a
+ * piece of the other such lane, to the same bytes: without helpers only this look finds that one
+ * past. */
+static filch_status land(fl_device *device, uint32_t index, filch_error *error)
+{
+    uint32_t other = index == FL_LANE_OUT ? FL_LANE_SMALL : FL_LANE_OUT;
+    filch_status status = fl_cuda_lane_look(device, other, error);
+    return status == FILCH_OK && fl_cuda_stage_help(fl_cuda_of(device)->gpu->stage, index)
+               ? fl_cuda_lane_look(device, index, error)
+               : status;
+}
+
 filch_status fl_cuda_reached(fl_device *device, fl_marker marker, filch_error *error)
 {
     fl_cuda_device *state = fl_cuda_of(device);
@@ -378,9 +390,8 @@ filch_status fl_cuda_reached(fl_device *device, fl_marker marker, filch_error *e
         return FILCH_OK;
     }
     filch_status status = fl_cuda_lane_look(device, index, error);
-    if (status == FILCH_OK && !is_reached(lane, sequence) && is_passed(lane, sequence) &&
-        fl_cuda_stage_help(state->gpu->stage, index)) {
-        status = fl_cuda_lane_look(device, index, error);
+    if (status == FILCH_OK && !is_reached(lane, sequence) && is_passed(lane, sequence)) {
+        status = land(device, index, error);
     }
     if (status != FILCH_OK && fl_lane_is_home(index)) {
         fl_cuda_stage_quiet(state->gpu->stage); /* the caller may free the target of landings */
