@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/cuda/device.h"
+#include "backend/cuda/queue/known.h"
 #include "backend/cuda/queue/lane.h"
 #include "backend/cuda/queue/piece.h"
 #include "backend/cuda/queue/ring.h"
@@ -35,12 +36,6 @@
 #define LEAST_NAP_NS 5000u
 #define MOST_NAP_NS 500000u
 #define NAPS_OF_WAIT 8
-/* Table of remembered pointers, by regions, and copies until the driver is asked again. A wrong
- * entry costs time and nothing else. */
-#define KNOWN 512
-#define REGION_BITS 16
-#define ASK_AGAIN 63u
-#define KNOWN_PINNED 64u
 
 /* A copy in, while its caller waits. */
 typedef struct fl_load {
@@ -83,7 +78,7 @@ struct fl_cuda_stage {
     _Atomic uint32_t bell;         /* counts reasons to wake up */
     _Atomic uint32_t helper_count; /* release after the helpers were started */
     fl_thread helpers[HELPERS_MOST];
-    _Atomic uint64_t known[KNOWN]; /* region, pinned or not, copies until the next question */
+    fl_cuda_known known;
 };
 
 /* --- Choice of copies --- */
@@ -91,26 +86,6 @@ struct fl_cuda_stage {
 static const void *host_side(const fl_copy *copy)
 {
     return copy->from_device == NULL ? copy->from : copy->to;
-}
-
-/* Returns whether the pointer is pageable, from the table or the driver. Relaxed throughout: each
- * entry is complete by itself, and may be wrong. */
-static bool is_pageable(fl_cuda_stage *stage, const void *pointer)
-{
-    uint64_t region = (uint64_t)(uintptr_t)pointer >> REGION_BITS;
-    _Atomic uint64_t *known = &stage->known[region % KNOWN];
-    uint64_t entry = fl_load_relaxed(known);
-    if (entry >> 8 == region && (entry & ASK_AGAIN) != 0) {
-        fl_store_relaxed(known, entry - 1);
-        return (entry & KNOWN_PINNED) == 0;
-    }
-    unsigned type = 0;
-    CUresult result = stage->gpu->api->cuPointerGetAttribute(
-        &type, FL_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)pointer);
-    /* Ignore other failures: the copy will report the cause. */
-    bool is_pinned = result != FL_CUDA_ERROR_INVALID_VALUE;
-    fl_store_relaxed(known, region << 8 | (is_pinned ? KNOWN_PINNED : 0) | ASK_AGAIN);
-    return !is_pinned;
 }
 
 static bool is_ready(fl_cuda_stage *stage, fl_device *device, fl_cuda_ring *ring);
@@ -125,7 +100,8 @@ bool fl_cuda_stage_takes(const fl_device *device, const fl_copy *copy)
     fl_cuda_stage *stage = fl_cuda_of(device)->gpu->stage;
     size_t least = copy->from_device == NULL ? LEAST_BYTES_IN : 1;
     return (copy->from_device == NULL || copy->to_device == NULL) &&
-           copy->width * copy->height >= least && is_pageable(stage, host_side(copy)) &&
+           copy->width * copy->height >= least &&
+           fl_cuda_is_pageable(stage->gpu->api, &stage->known, host_side(copy)) &&
            is_ready(stage, (fl_device *)(uintptr_t)device,
                     ring_of(stage, fl_lane_of_copy(device, copy)));
 }
