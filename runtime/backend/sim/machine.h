@@ -21,7 +21,8 @@ typedef struct fl_sim_lane {
 
 /* Interval in which copies take one direction of a link. A link carries one copy at a time in each
  * direction. A copy waiting for a tile gets its interval when put on its lane; later copies may go
- * first where they end before the interval. */
+ * first where they end before the interval. Small results (FL_LANE_SMALL) wait for each other only:
+ * a real link takes them between the parts of a large copy, for next to none of its time. */
 typedef struct fl_sim_taken {
     uint64_t from, to;
 } fl_sim_taken;
@@ -31,9 +32,11 @@ typedef struct fl_sim_turns {
     size_t count, capacity;
 } fl_sim_turns;
 
+enum { FL_SIM_SIDE_IN, FL_SIM_SIDE_OUT, FL_SIM_SIDE_SMALL, FL_SIM_SIDES };
+
 typedef struct fl_sim_bus {
     char name[FL_SIM_NAME_LIMIT + 1];
-    fl_sim_turns turns[2]; /* in, out */
+    fl_sim_turns turns[FL_SIM_SIDES]; /* in, out, small results */
 } fl_sim_bus;
 
 /* Lanes and links of a device. */

@@ -393,6 +393,7 @@ static void copy_trace(const memory_state *state, const fl_copy *copy, uint32_t 
                            .first = copy->width * copy->height,
                            .other = from == NULL || to == NULL ? FL_TRACE_HOST : from->info.index,
                            .kind = from == NULL               ? FL_TRACE_IN
+                                   : lane == FL_LANE_SMALL    ? FL_TRACE_SMALL
                                    : to == NULL               ? FL_TRACE_OUT
                                    : from->place == to->place ? FL_TRACE_INNER
                                                               : FL_TRACE_PEER,
@@ -419,7 +420,7 @@ static double columns_apart(const fl_copy *copy)
 
 /* Returns the end of a copy that could begin at *start, and updates *start; 0: no memory. Under the
  * lock. */
-static uint64_t copy_end(memory_state *state, const fl_copy *copy, bool is_inward, uint64_t *start)
+static uint64_t copy_end(memory_state *state, const fl_copy *copy, uint32_t lane, uint64_t *start)
 {
     fl_sim_port *port = &state->port;
     double bytes = (double)copy->width * (double)copy->height;
@@ -432,7 +433,10 @@ static uint64_t copy_end(memory_state *state, const fl_copy *copy, bool is_inwar
                way_ns(fl_sim_machine_way(state->machine, copy->from_device, copy->to_device), bytes,
                       0.0);
     }
-    fl_sim_turns *turns = &port->bus->turns[is_inward || port->link.is_half ? 0 : 1];
+    bool is_inward = copy->from_device == NULL;
+    fl_sim_turns *turns = &port->bus->turns[lane == FL_LANE_SMALL             ? FL_SIM_SIDE_SMALL
+                                            : is_inward || port->link.is_half ? FL_SIM_SIDE_IN
+                                                                              : FL_SIM_SIDE_OUT];
 
     ns = way_ns(is_inward ? port->link.in : port->link.out, bytes,
                 columns_apart(copy) * port->link.column_us);
@@ -443,9 +447,7 @@ static filch_status memory_copy(fl_device *device, fl_copy *copy, filch_error *e
 {
     memory_state *state = state_of(device);
     fl_sim_machine *machine = state->machine;
-    bool is_inward = copy->to_device != NULL && copy->to_device->place == device->place;
-    uint32_t from = copy->from_device != NULL ? copy->from_device->place : 0;
-    uint32_t lane = is_inward ? fl_copy_lane(device->place, from) : FL_LANE_OUT;
+    uint32_t lane = fl_lane_of_copy(device, copy);
     uint64_t start, end, sequence = 0;
     bool fits;
 
@@ -457,7 +459,7 @@ static filch_status memory_copy(fl_device *device, fl_copy *copy, filch_error *e
     end = fl_sim_machine_end(machine, copy->vacant);
     start = start > end ? start : end;
     fits = fl_sim_lane_reserve(machine, &state->port.lanes[lane]);
-    end = fits ? copy_end(state, copy, is_inward, &start) : 0;
+    end = fits ? copy_end(state, copy, lane, &start) : 0;
     if (fits && end >= start)
         sequence = fl_sim_lane_add(&state->port.lanes[lane], end);
     if (sequence != 0)
