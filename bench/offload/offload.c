@@ -157,19 +157,6 @@ uint32_t bench_offload_alike(filch_runtime *runtime)
     return count > 1 ? count : 0;
 }
 
-/* Their thread blocks need as much shared memory as these have (filch/kernels.h). */
-bool bench_offload_shares(filch_runtime *runtime, uint64_t bytes)
-{
-    for (uint32_t d = 0; d < filch_device_count(runtime); d++) {
-        filch_device_info info = {.size = sizeof info};
-        if (filch_device_at(runtime, d, &info) != FILCH_OK)
-            return false;
-        if (info.backend == FILCH_BACKEND_CUDA && info.block_shared < bytes)
-            return false;
-    }
-    return true;
-}
-
 bool bench_offload_enqueue(const bench_offload *o, filch_enqueue_fn enqueue, filch_cuda_desc *desc)
 {
     if (!o->vendor)

@@ -61,9 +61,6 @@ double bench_offload_room(filch_runtime *runtime);
  * the same score; else 0. */
 uint32_t bench_offload_alike(filch_runtime *runtime);
 
-/* Whether every GPU gives a thread block so many bytes of shared memory. */
-bool bench_offload_shares(filch_runtime *runtime, uint64_t bytes);
-
 /* An enqueue function over the vendor's libraries, to which the lane's fl_vendor_lane is
  * handed; false where there are none. */
 bool bench_offload_enqueue(const bench_offload *offload, filch_enqueue_fn enqueue,
