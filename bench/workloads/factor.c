@@ -236,46 +236,23 @@ static filch_status agree(void *state, filch_error *error)
                : status;
 }
 
+#define SHARED                                                                        \
+    .unit = "flop", .takes_memory = true, .teardown = teardown, .describe = describe, \
+    .tiles = tiles, .tile_set = bench_square_tile_set, .way = bench_square_way,       \
+    .way_set = bench_square_way_set, .build = build, .unbuild = unbuild,              \
+    .reset = bench_square_reset, .finish = finish, .explain = bench_offload_explain,  \
+    .check = check, .peer = peer, .agree = agree
+
 const bench_workload bench_lu = {
     .name = "lu",
     .help = "factors a matrix with partial pivoting, by block columns",
-    .unit = "flop",
-    .takes_memory = true,
     .setup = setup_lu,
-    .teardown = teardown,
-    .describe = describe,
-    .tiles = tiles,
-    .tile_set = bench_square_tile_set,
-    .way = bench_square_way,
-    .way_set = bench_square_way_set,
-    .build = build,
-    .unbuild = unbuild,
-    .reset = bench_square_reset,
-    .finish = finish,
-    .explain = bench_offload_explain,
-    .check = check,
-    .peer = peer,
-    .agree = agree,
+    SHARED,
 };
 
 const bench_workload bench_qr = {
     .name = "qr",
     .help = "factors a matrix by Householder reflectors, by block columns",
-    .unit = "flop",
-    .takes_memory = true,
     .setup = setup_qr,
-    .teardown = teardown,
-    .describe = describe,
-    .tiles = tiles,
-    .tile_set = bench_square_tile_set,
-    .way = bench_square_way,
-    .way_set = bench_square_way_set,
-    .build = build,
-    .unbuild = unbuild,
-    .reset = bench_square_reset,
-    .finish = finish,
-    .explain = bench_offload_explain,
-    .check = check,
-    .peer = peer,
-    .agree = agree,
+    SHARED,
 };
