@@ -20,9 +20,9 @@ typedef enum bench_memory {
 } bench_memory;
 
 typedef struct bench_offload {
-    bool has_gpus;     /* among the devices of the runtime met last */
-    bool has_memories; /* GPUs, or simulated devices with links, are among them */
-    uint64_t room;     /* bytes of their memories together */
+    bool has_gpus;         /* among the devices of the runtime met last */
+    bool has_memories;     /* GPUs, or simulated devices with links, are among them */
+    uint64_t total_budget; /* bytes that filch may take of their memories together */
     bool has_others;
     bool has_no_vendor; /* by the caller's wish; set before the first runtime is met */
     bench_gpu gpu;      /* the first GPU met; not open: none was */

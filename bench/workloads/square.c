@@ -53,7 +53,7 @@ static const struct {
 #define DELIVERED_BYTES ((size_t)16 << 10)
 /* Matrices that the devices' memories have room for, at least, where a factorization goes by way of
  * one: with less, what comes and what goes displace it. */
-#define THROUGH_ROOM 2
+#define STAGED_ROOM 2
 /* Columns of a block where there are GPUs. */
 #define GPU_COLUMNS 512
 static const size_t gpu_columns[] = {256, 512, 1024};
@@ -229,12 +229,13 @@ void bench_square_meet(bench_square *s, filch_runtime *runtime)
     bench_offload_meet(&s->offload, runtime);
     bool is_factored = s->kind == BENCH_SQUARE_COLUMNS || s->kind == BENCH_SQUARE_DEFINITE;
     bool comes = is_factored && s->result && !s->is_resident && s->offload.has_memories;
-    s->is_through = comes && !kinds[s->kind].is_tiled && s->offload.room / THROUGH_ROOM >= bytes;
+    s->is_staged =
+        comes && !kinds[s->kind].is_tiled && s->offload.total_budget / STAGED_ROOM >= bytes;
     s->dealt = s->is_resident || comes ? bench_offload_alike(runtime) : 0;
     s->is_arriving = comes && (s->dealt != 0 || filch_device_count(runtime) == 1);
     if (s->result)
         bench_offload_pin(&s->offload, s->result, bytes);
-    if (s->is_resident || s->is_through || !s->result)
+    if (s->is_resident || s->is_staged || !s->result)
         bench_offload_pin(&s->offload, s->input, bytes);
     if (s->offload.has_gpus && !s->has_tile)
         s->tile = gpu_tile(s);
@@ -263,8 +264,8 @@ filch_status bench_square_data(const bench_square *s, bench_built *built, void *
     return filch_data_create(built->runtime, &desc, &built->data[index]);
 }
 
-filch_status bench_square_through(const bench_square *s, bench_built *built, size_t input,
-                                  size_t result, bool is_by_temporary, fl_through *through)
+filch_status bench_square_staging(const bench_square *s, bench_built *built, size_t input,
+                                  size_t result, bool is_by_temporary, fl_staging *staging)
 {
     size_t least = DELIVERED_BYTES / s->kernels->element;
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
@@ -284,7 +285,7 @@ filch_status bench_square_through(const bench_square *s, bench_built *built, siz
     desc.flags = FILCH_DATA_TEMPORARY;
     if (status == FILCH_OK && is_by_temporary)
         status = filch_data_create(built->runtime, &desc, &built->data[result + 1]);
-    *through = (fl_through){built->data[input], built->data[result], built->data[result + 1], rows};
+    *staging = (fl_staging){built->data[input], built->data[result], built->data[result + 1], rows};
     return status;
 }
 
@@ -350,7 +351,7 @@ filch_status bench_square_routines(const bench_square *s, filch_runtime *runtime
 void bench_square_reset(void *state)
 {
     bench_square *s = state;
-    if (!s->is_idle && !s->is_resident && !s->is_through)
+    if (!s->is_idle && !s->is_resident && !s->is_staged)
         memcpy(s->result, s->input, s->n * s->n * s->kernels->element);
 }
 

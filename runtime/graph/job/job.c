@@ -338,8 +338,8 @@ filch_status fl_job_enqueue(filch_job *job, filch_error *error)
     fl_core *core = job->object.core;
     size_t count = fl_job_use_count(job);
     for (size_t i = 0; i < count; ++i) {
-        if (fl_job_use(job, i)->data->is_held) {
-            return fl_data_fail_held(fl_job_use(job, i)->data, job->label, error);
+        if (fl_job_use(job, i)->data->is_acquired) {
+            return fl_data_fail_acquired(fl_job_use(job, i)->data, job->label, error);
         }
     }
     filch_status status = fl_job_check_contents(job, error);
