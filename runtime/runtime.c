@@ -578,9 +578,10 @@ filch_status filch_runtime_poll_wait(filch_runtime *rt, filch_job *job, double s
     if (status != FILCH_OK) {
         return status;
     }
-    if (job != NULL && !fl_object_lives(job, FL_MAGIC_JOB)) {
-        return fl_core_fail(&rt->core, FILCH_INVALID_HANDLE, call, NULL, "the job %s",
-                            fl_object_wrong(job, FL_MAGIC_JOB));
+    const fl_argument argument = {job, FL_MAGIC_JOB, "the job", job != NULL ? job->label : ""};
+    status = job != NULL ? fl_argument_check(&rt->core, &argument, call, NULL) : FILCH_OK;
+    if (status != FILCH_OK) {
+        return status;
     }
     if (job != NULL && (fl_job_is_in_callback(job) || fl_job_is_put_off(job))) {
         return fl_core_fail(&rt->core, FILCH_WRONG_STATE, call, job->label,
@@ -588,10 +589,9 @@ filch_status filch_runtime_poll_wait(filch_runtime *rt, filch_job *job, double s
                                 ? "the job's callback cannot wait for it"
                                 : "a callback cannot wait for a run that it has cancelled");
     }
-    if (isnan(seconds) || (job != NULL && job->object.core != &rt->core)) {
-        return fl_core_fail(
-            &rt->core, isnan(seconds) ? FILCH_INVALID_ARGUMENT : FILCH_WRONG_RUNTIME, call, NULL,
-            "%s", isnan(seconds) ? "seconds is not a number" : "the job is another runtime's");
+    if (isnan(seconds)) {
+        return fl_core_fail(&rt->core, FILCH_INVALID_ARGUMENT, call, NULL,
+                            "seconds is not a number");
     }
     const fl_goal goal = {.job = job, .is_over = job == NULL ? is_never : NULL};
     bool any;

@@ -324,6 +324,64 @@ static void a_handle_of_another_kind_is_told_as_such(void **state)
     assert_ok(filch_data_destroy(data));
 }
 
+static void what_is_another_runtimes_is_told_by_its_label(void **state)
+{
+    (void)state;
+    filch_runtime *own = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    filch_codelet *strange = fixture_codelet(own, "strange", fixture_nothing, 0);
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *far = NULL, *unnamed = fixture_vector(own, buffer, 8, 100, 10);
+    filch_data *near = fixture_vector(runtime, buffer, 8, 100, 10);
+    filch_graph *graph = labelled_graph("sweep", FILCH_GRAPH_CLOSED);
+    filch_access access = {.mode = FILCH_READ};
+    filch_batch_access item = {.mode = FILCH_READ};
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
+    desc.ptr = buffer;
+    desc.element = 8;
+    desc.rows = 100;
+    desc.label = "far";
+    assert_ok(filch_data_create(own, &desc, &far));
+    task.codelet = strange;
+    assert_status(filch_graph_add(graph, &task, NULL), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "strange", "the codelet 'strange' belongs to another runtime");
+    task.codelet = nothing;
+    task.accesses = &access;
+    task.access_count = 1;
+    access.data = far;
+    assert_status(filch_graph_add(graph, &task, NULL), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "nothing",
+                "access 0: the data handle 'far' belongs to another runtime");
+    access.data = unnamed;
+    assert_status(filch_graph_add(graph, &task, NULL), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "nothing",
+                "access 0: the data handle belongs to another runtime");
+    batch.codelet = nothing;
+    batch.accesses = &item;
+    batch.access_count = 1;
+    item.data = far;
+    assert_status(filch_batch_submit(runtime, &batch, NULL, NULL), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "far",
+                "access 0: the data handle 'far' belongs to another runtime");
+    batch.codelet = strange;
+    assert_status(filch_batch_submit(runtime, &batch, NULL, NULL), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "strange", "the codelet 'strange' belongs to another runtime");
+    assert_status(filch_graph_discard(graph, far), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "far", "the data handle 'far' belongs to another runtime");
+    assert_status(filch_graph_read_only(graph, far), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "far", "the data handle 'far' belongs to another runtime");
+    assert_status(filch_graph_partition(graph, near, far), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "far", "'child' 'far' belongs to another runtime");
+    assert_status(filch_data_reduction(near, nothing, strange), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "strange",
+                "the combining codelet 'strange' belongs to another runtime");
+    assert_ok(filch_graph_destroy(graph));
+    assert_ok(filch_data_destroy(near));
+    assert_ok(filch_data_destroy(far));
+    assert_ok(filch_data_destroy(unnamed));
+    assert_ok(filch_runtime_destroy(own));
+}
+
 static void an_edge_tells_the_number_of_the_task(void **state)
 {
     (void)state;
@@ -606,6 +664,7 @@ int main(void)
         cmocka_unit_test(an_acquired_handle_is_not_destroyed),
         cmocka_unit_test(what_is_busy_is_told_by_its_label),
         cmocka_unit_test(a_handle_of_another_kind_is_told_as_such),
+        cmocka_unit_test(what_is_another_runtimes_is_told_by_its_label),
         cmocka_unit_test(an_edge_tells_the_number_of_the_task),
         cmocka_unit_test(a_block_that_is_too_large_tells_what_its_counts_mean),
         cmocka_unit_test(a_run_is_named_by_the_function_that_was_called),

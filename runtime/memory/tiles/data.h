@@ -234,6 +234,12 @@ filch_status fl_data_refuse_inner(const struct filch_data *data, const char *cal
 /* Returns FILCH_OK, or records FILCH_UNSUPPORTED for the call: the handle is a sparse matrix. */
 filch_status fl_data_refuse_csr(const struct filch_data *data, const char *call);
 
+/* A handle as an argument of a call; what: how the call names it. */
+static inline fl_argument fl_data_argument(const struct filch_data *data, const char *what)
+{
+    return (fl_argument){data, FL_MAGIC_DATA, what, data != NULL ? data->label : ""};
+}
+
 /* Reports, with a label of the caller's, that the host holds the handle: FILCH_BUSY. */
 filch_status fl_data_fail_acquired(const struct filch_data *data, const char *label,
                                    filch_error *error);
