@@ -232,6 +232,45 @@ static filch_graph *labelled_graph(const char *label, filch_graph_kind kind)
     return graph;
 }
 
+static void running_jobs_are_told_by_their_labels(void **state)
+{
+    (void)state;
+    static const char *const labels[] = {"first", "", "second", "first", "third", "fourth"};
+    enum { COUNT = sizeof labels / sizeof *labels };
+    filch_graph *graphs[COUNT];
+    unsigned told = 0;
+    for (int i = 0; i < COUNT; ++i) {
+        filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
+        graphs[i] = fixture_graph(runtime, FILCH_GRAPH_OPEN); /* runs until it is closed */
+        submit.label = labels[i];
+        assert_ok(filch_graph_submit(graphs[i], &submit, NULL));
+        assert_status(filch_runtime_destroy(runtime), FILCH_BUSY);
+        if (i == 0) {
+            assert_string_equal(fixture_error(runtime).text, "jobs still running: 1 ('first')");
+        }
+        if (i == 3) {
+            assert_says(FILCH_BUSY, "", "jobs still running: 4 (");
+            assert_text(fixture_error(runtime).text, "'second'");
+            assert_null(strstr(fixture_error(runtime).text, "..."));
+        }
+    }
+    assert_says(FILCH_BUSY, "", "jobs still running: 6 (");
+    assert_text(fixture_error(runtime).text, ", ...)");
+    for (int i = 0; i < COUNT; ++i) {
+        char quoted[16];
+        snprintf(quoted, sizeof quoted, "'%s'", labels[i]);
+        told += i != 3 && strstr(fixture_error(runtime).text, quoted) != NULL;
+    }
+    assert_int_equal(told, 3);
+    for (int i = 0; i < COUNT; ++i) {
+        assert_ok(filch_graph_close(graphs[i]));
+    }
+    assert_ok(filch_runtime_drain(runtime, -1));
+    for (int i = 0; i < COUNT; ++i) {
+        assert_ok(filch_graph_destroy(graphs[i]));
+    }
+}
+
 static void what_is_busy_is_told_by_its_label(void **state)
 {
     (void)state;
@@ -662,6 +701,7 @@ int main(void)
         cmocka_unit_test(an_error_says_which_task_it_was),
         cmocka_unit_test(a_held_handle_says_that_it_is_held),
         cmocka_unit_test(an_acquired_handle_is_not_destroyed),
+        cmocka_unit_test(running_jobs_are_told_by_their_labels),
         cmocka_unit_test(what_is_busy_is_told_by_its_label),
         cmocka_unit_test(a_handle_of_another_kind_is_told_as_such),
         cmocka_unit_test(what_is_another_runtimes_is_told_by_its_label),

@@ -755,15 +755,12 @@ filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit_d
         fl_batch_free(core, batch);
         return fl_core_fail(core, status, call, error.label, "%s", error.text);
     }
-    filch_job *made = fl_job_new(core, submit);
+    filch_job *made = fl_job_new(core, submit, codelet->name);
     if (made == NULL) {
         fl_batch_free(core, batch);
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, call, codelet->name, "no memory for a job");
     }
     made->batch = batch;
-    if (made->label[0] == '\0') {
-        snprintf(made->label, sizeof made->label, "%s", codelet->name);
-    }
     status = fl_job_take_events(made, submit, call);
     if (status != FILCH_OK) {
         fl_job_discard(made);
