@@ -8,12 +8,15 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "make.h"
 
-#define IMAGE "FAKECUBIN arch=90 entry=smooth,blur,parts,compare"
+#define IMAGE "FAKECUBIN arch=90 entry=smooth,blur,parts,one,compare"
+/* The driver's results. */
+enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2 };
 enum { PARTS = 6, VECTORS = 32, ROUNDS = 40, TASKS = 6 };
 enum { TILES = 8, TILE = 16, N = TILES * TILE, STEPS = 6, SIDE = 12, SQUARE = 4, HALO = 2 };
 
@@ -75,12 +78,18 @@ static int parts(const filch_call *call)
     return count_wrong(call, PARTS);
 }
 
+static int one(const filch_call *call)
+{
+    return count_wrong(call, 1);
+}
+
 static int compare(const filch_call *call)
 {
     return count_wrong(call, VECTORS);
 }
 
-static void start(const char *devices, const char *links, const char *memory)
+static void start_with(const char *devices, const char *links, const char *memory,
+                       const filch_allocator *allocator)
 {
     filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     fakecuda_reset();
@@ -88,15 +97,22 @@ static void start(const char *devices, const char *links, const char *memory)
     fakecuda_register_filch("smooth", smooth, 2, false, 0);
     fakecuda_register_filch("blur", blur, 2, false, 0);
     fakecuda_register_filch("parts", parts, PARTS, false, 0);
+    fakecuda_register_filch("one", one, 1, false, 0);
     fakecuda_register_filch("compare", compare, VECTORS, false, 0);
     config.devices = devices;
     config.policy = FILCH_POLICY_STATIC;
+    config.allocator = allocator;
     if (memory != NULL)
         (void)setenv("FILCH_MEMORY_LIMIT", memory, 1);
     (void)setenv("FILCH_REPLAY", "0", 1);
     runtime = runtime_of(&config);
     (void)unsetenv("FILCH_MEMORY_LIMIT");
     (void)unsetenv("FILCH_REPLAY");
+}
+
+static void start(const char *devices, const char *links, const char *memory)
+{
+    start_with(devices, links, memory, NULL);
 }
 
 static void stop(void)
@@ -343,6 +359,104 @@ static void slices_share_parts_and_tiles(void **state)
     stop();
 }
 
+/* --- Failures --- */
+
+/* An allocator, any thread's: once armed, its n-th call fails. */
+static _Atomic int64_t calls_left;
+
+static void *take(size_t size, size_t align, void *user)
+{
+    (void)user;
+    return --calls_left == 0 ? NULL : aligned_alloc(align, (size + align - 1) / align * align);
+}
+
+static void give(void *pointer, size_t size, size_t align, void *user)
+{
+    (void)size, (void)align, (void)user;
+    free(pointer);
+}
+
+/* Each allocation of a job in turn fails, those of halos too: the job ends, the error says what
+ * there was no memory for, and the next run is right. */
+static void a_halo_without_memory_fails_its_task(void **state)
+{
+    const filch_allocator allocator = {.alloc = take, .free = give};
+    uint32_t halos_refused = 0;
+    bool is_met = true;
+    (void)state;
+    for (int64_t nth = 1; is_met; nth++) {
+        filch_error error = FILCH_ERROR_INIT;
+        filch_data *data[2];
+        calls_left = 0;
+        start_with("cuda:0,cuda:1", "{\"devices\": [{\"count\": 2}]}", NULL, &allocator);
+        begin_strips(data);
+        filch_graph *graph = strips(data, 2);
+        assert_ok(filch_graph_seal(graph));
+        filch_job *job = submit(graph);
+        finish(job, FILCH_OK); /* what is allocated once is there */
+        calls_left = nth;
+        filch_status status = filch_graph_run(graph, NULL, &error);
+        is_met = calls_left <= 0;
+        calls_left = 0;
+        if (status != FILCH_OK) {
+            assert_int_equal(error.status, FILCH_OUT_OF_MEMORY);
+            halos_refused += strstr(error.text, "no memory for the halo of a tile") != NULL;
+        }
+        assert_ok(filch_data_acquire(data[0], FILCH_WRITE));
+        memcpy(now, model[0], sizeof now);
+        assert_ok(filch_data_release(data[0]));
+        finish(submit(graph), FILCH_OK);
+        assert_ok(filch_graph_destroy(graph));
+        check_strips(data, 1);
+        stop();
+    }
+    assert_true(halos_refused != 0);
+}
+
+/* A task in flight has a part of a tile, whose rest another task on the GPU needs: only that is
+ * copied. Where the copy fails the task fails, or tries again where memory was short, and the tile
+ * is not taken for there. */
+static void a_tile_whose_rest_does_not_come_is_not_there(void **state)
+{
+    enum { FIRST = 2 }; /* copies of the task with the halo: its tile, and the part */
+    static uint64_t values[2 * TILE];
+    static const filch_halo after = {.rows_after = 2};
+    (void)state;
+    for (int result = 0; result <= OUT_OF_MEMORY; result++) {
+        start("cuda:0", "{\"devices\": [{}]}", NULL);
+        written = wrong = 0;
+        for (uint64_t i = 0; i < 2 * TILE; i++)
+            values[i] = i;
+        filch_data *data = vector_of(runtime, values, 2 * TILE, TILE, 0);
+        filch_codelet *codelet = codelet_of(runtime, IMAGE, "one", NULL, 0);
+        filch_graph *graphs[] = {graph_of(runtime), graph_of(runtime)};
+        const filch_access with_halo = FILCH_R_HALO(data, 0, 0, &after);
+        const filch_access whole = FILCH_R(data, 1, 0);
+        assert_ok(add_reader(graphs[0], codelet, &with_halo, 1));
+        assert_ok(add_reader(graphs[1], codelet, &whole, 1));
+        fakecuda_hold();
+        filch_job *first = submit(graphs[0]);
+        while (fakecuda_count("cuLaunchKernel") + fakecuda_count("cuLaunchKernelEx") == 0)
+            sched_yield();
+        assert_int_equal(fakecuda_count("cuMemcpyHtoDAsync"), FIRST);
+        if (result != 0)
+            fakecuda_fail("cuMemcpyHtoDAsync", 1, 1, result, -1, false);
+        filch_job *second = submit(graphs[1]);
+        while (fakecuda_count("cuMemcpyHtoDAsync") == FIRST)
+            sched_yield();
+        fakecuda_release();
+        finish(first, FILCH_OK);
+        finish(second, result == INVALID_VALUE ? FILCH_TASK_FAILED : FILCH_OK);
+        if (result == 0)
+            assert_int_equal(fakecuda_bytes(-1, 0), sizeof values);
+        finish(submit(graphs[1]), FILCH_OK);
+        assert_int_equal(wrong, 0);
+        for (int g = 0; g < 2; g++)
+            assert_ok(filch_graph_destroy(graphs[g]));
+        stop();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +465,8 @@ int main(void)
         cmocka_unit_test(squares_have_corners),
         cmocka_unit_test(a_task_reads_many_parts_of_a_tile),
         cmocka_unit_test(slices_share_parts_and_tiles),
+        cmocka_unit_test(a_halo_without_memory_fails_its_task),
+        cmocka_unit_test(a_tile_whose_rest_does_not_come_is_not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
