@@ -8,15 +8,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "make.h"
 
-#define IMAGE "FAKECUBIN arch=90 entry=smooth,blur,parts,one,compare"
-/* The driver's results. */
-enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2 };
+#define IMAGE "FAKECUBIN arch=90 entry=smooth,blur,parts,compare"
 enum { PARTS = 6, VECTORS = 32, ROUNDS = 40, TASKS = 6 };
 enum { TILES = 8, TILE = 16, N = TILES * TILE, STEPS = 6, SIDE = 12, SQUARE = 4, HALO = 2 };
 
@@ -78,11 +75,6 @@ static int parts(const filch_call *call)
     return count_wrong(call, PARTS);
 }
 
-static int one(const filch_call *call)
-{
-    return count_wrong(call, 1);
-}
-
 static int compare(const filch_call *call)
 {
     return count_wrong(call, VECTORS);
@@ -97,7 +89,6 @@ static void start_with(const char *devices, const char *links, const char *memor
     fakecuda_register_filch("smooth", smooth, 2, false, 0);
     fakecuda_register_filch("blur", blur, 2, false, 0);
     fakecuda_register_filch("parts", parts, PARTS, false, 0);
-    fakecuda_register_filch("one", one, 1, false, 0);
     fakecuda_register_filch("compare", compare, VECTORS, false, 0);
     config.devices = devices;
     config.policy = FILCH_POLICY_STATIC;
@@ -413,50 +404,6 @@ static void a_halo_without_memory_fails_its_task(void **state)
     assert_true(halos_refused != 0);
 }
 
-/* A task in flight has a part of a tile, whose rest another task on the GPU needs: only that is
- * copied. Where the copy fails the task fails, or tries again where memory was short, and the tile
- * is not taken for there. */
-static void a_tile_whose_rest_does_not_come_is_not_there(void **state)
-{
-    enum { FIRST = 2 }; /* copies of the task with the halo: its tile, and the part */
-    static uint64_t values[2 * TILE];
-    static const filch_halo after = {.rows_after = 2};
-    (void)state;
-    for (int result = 0; result <= OUT_OF_MEMORY; result++) {
-        start("cuda:0", "{\"devices\": [{}]}", NULL);
-        written = wrong = 0;
-        for (uint64_t i = 0; i < 2 * TILE; i++)
-            values[i] = i;
-        filch_data *data = vector_of(runtime, values, 2 * TILE, TILE, 0);
-        filch_codelet *codelet = codelet_of(runtime, IMAGE, "one", NULL, 0);
-        filch_graph *graphs[] = {graph_of(runtime), graph_of(runtime)};
-        const filch_access with_halo = FILCH_R_HALO(data, 0, 0, &after);
-        const filch_access whole = FILCH_R(data, 1, 0);
-        assert_ok(add_reader(graphs[0], codelet, &with_halo, 1));
-        assert_ok(add_reader(graphs[1], codelet, &whole, 1));
-        fakecuda_hold();
-        filch_job *first = submit(graphs[0]);
-        while (fakecuda_count("cuLaunchKernel") + fakecuda_count("cuLaunchKernelEx") == 0)
-            sched_yield();
-        assert_int_equal(fakecuda_count("cuMemcpyHtoDAsync"), FIRST);
-        if (result != 0)
-            fakecuda_fail("cuMemcpyHtoDAsync", 1, 1, result, -1, false);
-        filch_job *second = submit(graphs[1]);
-        while (fakecuda_count("cuMemcpyHtoDAsync") == FIRST)
-            sched_yield();
-        fakecuda_release();
-        finish(first, FILCH_OK);
-        finish(second, result == INVALID_VALUE ? FILCH_TASK_FAILED : FILCH_OK);
-        if (result == 0)
-            assert_int_equal(fakecuda_bytes(-1, 0), sizeof values);
-        finish(submit(graphs[1]), FILCH_OK);
-        assert_int_equal(wrong, 0);
-        for (int g = 0; g < 2; g++)
-            assert_ok(filch_graph_destroy(graphs[g]));
-        stop();
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -466,7 +413,6 @@ int main(void)
         cmocka_unit_test(a_task_reads_many_parts_of_a_tile),
         cmocka_unit_test(slices_share_parts_and_tiles),
         cmocka_unit_test(a_halo_without_memory_fails_its_task),
-        cmocka_unit_test(a_tile_whose_rest_does_not_come_is_not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
