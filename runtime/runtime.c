@@ -17,6 +17,9 @@
 #include "sched/worker/sched.h"
 #include "tracing.h"
 
+/* Largest number of jobs that an error names. */
+#define JOBS_TOLD 3
+
 #define CREATE "filch_runtime_create"
 /* Size of the record in the first version of the interface; later versions only append. */
 #define CONFIG_SIZE_FIRST offsetof(filch_runtime_desc, cuda_context)
@@ -429,6 +432,16 @@ static filch_status check_outside(filch_runtime *rt, const char *call)
     return FILCH_OK;
 }
 
+/* Returns an object that is a running job, or null. Under core->lock, which keeps the job and its
+ * label. */
+static const filch_job *as_running(const fl_object *object)
+{
+    return fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_JOB &&
+                   filch_job_status((filch_job *)(uintptr_t)object) == FILCH_NOT_READY
+               ? (const filch_job *)(const void *)object
+               : NULL;
+}
+
 bool fl_runtime_is_idle(filch_runtime *rt)
 {
     fl_core *core = &rt->core;
@@ -436,8 +449,7 @@ bool fl_runtime_is_idle(filch_runtime *rt)
     fl_mutex_lock(&core->lock);
     for (const fl_object *object = core->objects; object != NULL && !is_busy;
          object = object->next) {
-        is_busy = fl_load_relaxed(&object->magic) == (uint32_t)FL_MAGIC_JOB &&
-                  filch_job_status((filch_job *)(uintptr_t)object) == FILCH_NOT_READY;
+        is_busy = as_running(object) != NULL;
     }
     fl_mutex_unlock(&core->lock);
     return !is_busy &&
@@ -485,6 +497,37 @@ filch_status filch_runtime_policy(filch_runtime *rt, filch_policy_counts *counts
     return FILCH_OK;
 }
 
+/* Writes up to so many different labels of running jobs, " ('first', 'second')"; nothing where no
+ * running job has a label. */
+static void tell_running(fl_core *core, char *text, size_t bytes)
+{
+    const char *labels[JOBS_TOLD];
+    size_t count = 0, length = 0;
+    bool has_more = false;
+    text[0] = '\0';
+    fl_mutex_lock(&core->lock);
+    for (const fl_object *object = core->objects; object != NULL; object = object->next) {
+        const filch_job *job = as_running(object);
+        bool is_new = job != NULL && job->label[0] != '\0';
+        for (size_t i = 0; i < count && is_new; ++i) {
+            is_new = strcmp(labels[i], job->label) != 0; /* runs have their repetition's label */
+        }
+        if (is_new && count < JOBS_TOLD) {
+            labels[count++] = job->label;
+        } else if (is_new) {
+            has_more = true;
+        }
+    }
+    for (size_t i = 0; i < count; ++i) {
+        length += (size_t)snprintf(text + length, bytes - length, "%s'%.31s'%s",
+                                   i == 0 ? " (" : ", ", labels[i],
+                                   i + 1 < count ? ""
+                                   : has_more    ? ", ...)"
+                                                 : ")");
+    }
+    fl_mutex_unlock(&core->lock);
+}
+
 filch_status filch_runtime_destroy(filch_runtime *rt)
 {
     filch_status status = fl_object_check(rt, FL_MAGIC_RUNTIME);
@@ -493,11 +536,13 @@ filch_status filch_runtime_destroy(filch_runtime *rt)
         return status;
     }
     if (!fl_runtime_is_idle(rt)) {
-        char what[160] = "";
+        char what[160] = "", labels[JOBS_TOLD * 35 + 8];
+        tell_running(&rt->core, labels, sizeof labels);
         bool is_pending = fl_pending_describe(&rt->sched, what, sizeof what);
-        return fl_core_fail(
-            &rt->core, FILCH_BUSY, "filch_runtime_destroy", NULL, "jobs still running: %llu%s%s",
-            (unsigned long long)fl_load_relaxed(&rt->jobs.running), is_pending ? "; " : "", what);
+        return fl_core_fail(&rt->core, FILCH_BUSY, "filch_runtime_destroy", NULL,
+                            "jobs still running: %llu%s%s%s",
+                            (unsigned long long)fl_load_relaxed(&rt->jobs.running), labels,
+                            is_pending ? "; " : "", what);
     }
     tear_down(rt);
     return FILCH_OK;
@@ -578,9 +623,10 @@ filch_status filch_runtime_poll_wait(filch_runtime *rt, filch_job *job, double s
     if (status != FILCH_OK) {
         return status;
     }
-    if (job != NULL && !fl_object_lives(job, FL_MAGIC_JOB)) {
-        return fl_core_fail(&rt->core, FILCH_INVALID_HANDLE, call, NULL, "the job %s",
-                            fl_object_wrong(job, FL_MAGIC_JOB));
+    const fl_argument argument = {job, FL_MAGIC_JOB, "the job", job != NULL ? job->label : ""};
+    status = job != NULL ? fl_argument_check(&rt->core, &argument, call, NULL) : FILCH_OK;
+    if (status != FILCH_OK) {
+        return status;
     }
     if (job != NULL && (fl_job_is_in_callback(job) || fl_job_is_put_off(job))) {
         return fl_core_fail(&rt->core, FILCH_WRONG_STATE, call, job->label,
@@ -588,10 +634,9 @@ filch_status filch_runtime_poll_wait(filch_runtime *rt, filch_job *job, double s
                                 ? "the job's callback cannot wait for it"
                                 : "a callback cannot wait for a run that it has cancelled");
     }
-    if (isnan(seconds) || (job != NULL && job->object.core != &rt->core)) {
-        return fl_core_fail(
-            &rt->core, isnan(seconds) ? FILCH_INVALID_ARGUMENT : FILCH_WRONG_RUNTIME, call, NULL,
-            "%s", isnan(seconds) ? "seconds is not a number" : "the job is another runtime's");
+    if (isnan(seconds)) {
+        return fl_core_fail(&rt->core, FILCH_INVALID_ARGUMENT, call, NULL,
+                            "seconds is not a number");
     }
     const fl_goal goal = {.job = job, .is_over = job == NULL ? is_never : NULL};
     bool any;

@@ -40,7 +40,7 @@ void bench_offload_meet(bench_offload *o, filch_runtime *runtime)
 {
     uint32_t count = filch_device_count(runtime);
     o->has_gpus = o->has_memories = o->has_others = false;
-    o->room = 0;
+    o->total_budget = 0;
     for (uint32_t d = 0; d < count; d++) {
         filch_device_info info = {.size = sizeof info};
         if (filch_device_at(runtime, d, &info) != FILCH_OK)
@@ -48,7 +48,7 @@ void bench_offload_meet(bench_offload *o, filch_runtime *runtime)
         bool is_gpu = info.backend == FILCH_BACKEND_CUDA;
         o->has_gpus |= is_gpu;
         o->has_memories |= info.budget != 0;
-        o->room += is_first_of_place(runtime, d, info.place) ? info.budget : 0;
+        o->total_budget += is_first_of_place(runtime, d, info.place) ? info.budget : 0;
         o->has_others |= !is_gpu;
         if (is_gpu)
             open_gpu(o, &info);
@@ -155,19 +155,6 @@ uint32_t bench_offload_alike(filch_runtime *runtime)
             return 0;
     }
     return count > 1 ? count : 0;
-}
-
-/* Their thread blocks need as much shared memory as these have (filch/kernels.h). */
-bool bench_offload_shares(filch_runtime *runtime, uint64_t bytes)
-{
-    for (uint32_t d = 0; d < filch_device_count(runtime); d++) {
-        filch_device_info info = {.size = sizeof info};
-        if (filch_device_at(runtime, d, &info) != FILCH_OK)
-            return false;
-        if (info.backend == FILCH_BACKEND_CUDA && info.block_shared < bytes)
-            return false;
-    }
-    return true;
 }
 
 bool bench_offload_enqueue(const bench_offload *o, filch_enqueue_fn enqueue, filch_cuda_desc *desc)

@@ -20,9 +20,9 @@ typedef enum bench_memory {
 } bench_memory;
 
 typedef struct bench_offload {
-    bool has_gpus;     /* among the devices of the runtime met last */
-    bool has_memories; /* GPUs, or simulated devices with links, are among them */
-    uint64_t room;     /* bytes of their memories together */
+    bool has_gpus;         /* among the devices of the runtime met last */
+    bool has_memories;     /* GPUs, or simulated devices with links, are among them */
+    uint64_t total_budget; /* bytes that filch may take of their memories together */
     bool has_others;
     bool has_no_vendor; /* by the caller's wish; set before the first runtime is met */
     bench_gpu gpu;      /* the first GPU met; not open: none was */
@@ -60,9 +60,6 @@ double bench_offload_room(filch_runtime *runtime);
 /* How many devices there are, where there are several, each has a memory of its own and all have
  * the same score; else 0. */
 uint32_t bench_offload_alike(filch_runtime *runtime);
-
-/* Whether every GPU gives a thread block so many bytes of shared memory. */
-bool bench_offload_shares(filch_runtime *runtime, uint64_t bytes);
 
 /* An enqueue function over the vendor's libraries, to which the lane's fl_vendor_lane is
  * handed; false where there are none. */

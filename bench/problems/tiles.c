@@ -16,11 +16,11 @@ int bench_blas_threads_set(int count)
 typedef double d_real;
 typedef float s_real;
 
-/* The kernels of a precision whose letter in BLAS is p.
+/* The kernels of a precision whose letter in BLAS is p, and their table.
  *
  * potrf is LAPACK's Fortran entry, which libopenblas brings in its own fast version; LAPACKE would
  * scan the tile for not-a-number first. */
-#define KERNELS(p)                                                                                \
+#define KERNELS(p, name, unit_roundoff)                                                           \
     static int p##_potrf(size_t n, void *a, size_t lda)                                           \
     {                                                                                             \
         lapack_int order = (lapack_int)n;                                                         \
@@ -121,52 +121,28 @@ typedef float s_real;
     static double p##_get(const void *a, size_t index)                                            \
     {                                                                                             \
         return ((const p##_real *)a)[index];                                                      \
-    }
+    }                                                                                             \
+    const bench_kernels name = {.element = sizeof(p##_real),                                      \
+                                .unit = (unit_roundoff),                                          \
+                                .potrf = p##_potrf,                                               \
+                                .getrf = p##_getrf,                                               \
+                                .geqrf = p##_geqrf,                                               \
+                                .trsm = p##_trsm,                                                 \
+                                .trsm_left = p##_trsm_left,                                       \
+                                .trmm = p##_trmm,                                                 \
+                                .syrk = p##_syrk,                                                 \
+                                .gram = p##_gram,                                                 \
+                                .gemm_nt = p##_gemm_nt,                                           \
+                                .gemm_nn = p##_gemm_nn,                                           \
+                                .potrs = p##_potrs,                                               \
+                                .getrs = p##_getrs,                                               \
+                                .solve = p##_solve,                                               \
+                                .round = p##_round,                                               \
+                                .set = p##_set,                                                   \
+                                .get = p##_get};
 
-KERNELS(d)
-KERNELS(s)
-
-const bench_kernels bench_kernels_double = {
-    .element = sizeof(d_real),
-    .unit = 0x1p-53,
-    .potrf = d_potrf,
-    .getrf = d_getrf,
-    .geqrf = d_geqrf,
-    .trsm = d_trsm,
-    .trsm_left = d_trsm_left,
-    .trmm = d_trmm,
-    .syrk = d_syrk,
-    .gram = d_gram,
-    .gemm_nt = d_gemm_nt,
-    .gemm_nn = d_gemm_nn,
-    .potrs = d_potrs,
-    .getrs = d_getrs,
-    .solve = d_solve,
-    .round = d_round,
-    .set = d_set,
-    .get = d_get,
-};
-
-const bench_kernels bench_kernels_single = {
-    .element = sizeof(s_real),
-    .unit = 0x1p-24,
-    .potrf = s_potrf,
-    .getrf = s_getrf,
-    .geqrf = s_geqrf,
-    .trsm = s_trsm,
-    .trsm_left = s_trsm_left,
-    .trmm = s_trmm,
-    .syrk = s_syrk,
-    .gram = s_gram,
-    .gemm_nt = s_gemm_nt,
-    .gemm_nn = s_gemm_nn,
-    .potrs = s_potrs,
-    .getrs = s_getrs,
-    .solve = s_solve,
-    .round = s_round,
-    .set = s_set,
-    .get = s_get,
-};
+KERNELS(d, bench_kernels_double, 0x1p-53)
+KERNELS(s, bench_kernels_single, 0x1p-24)
 
 bench_grid bench_grid_make(size_t n, size_t tile, const double *a, const double *b, double *c)
 {

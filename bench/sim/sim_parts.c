@@ -34,6 +34,31 @@ static filch_status list_of(const json_t *other, place *p, const json_t **list)
                : bench_fail(p->error, FILCH_DATA, p->path, 0, "otherData, %s: is no list", p->what);
 }
 
+/* Makes zeroed elements of so many bytes for a list, and one more; *list null: there is no list. */
+static filch_status list_open(const json_t *other, place *p, size_t size, const json_t **list,
+                              void **elements)
+{
+    filch_status status = list_of(other, p, list);
+    if (status != FILCH_OK)
+        return status;
+    *elements = calloc(json_array_size(*list) + 1, size);
+    return *elements ? FILCH_OK : no_memory(p);
+}
+
+static filch_status each_read(bench_sim_record *record, const json_t *list, place *p,
+                              filch_status (*read)(bench_sim_record *record, json_t *object,
+                                                   const place *p))
+{
+    filch_status status = FILCH_OK;
+    json_t *object;
+    json_array_foreach(list, p->index, object)
+    {
+        if (status == FILCH_OK)
+            status = read(record, object, p);
+    }
+    return status;
+}
+
 /* --- Handles --- */
 
 /* Sizes along an axis: of cuts, which add up, or of one size. */
@@ -66,8 +91,9 @@ static filch_status axis_read(const place *p, const json_t *cuts, json_int_t ext
     return left == 0 ? FILCH_OK : wrong(p, "its cuts do not add up to its size");
 }
 
-static filch_status handle_read(bench_sim_handle *handle, json_t *object, const place *p)
+static filch_status handle_read(bench_sim_record *record, json_t *object, const place *p)
 {
+    bench_sim_handle *handle = &record->handles[record->handle_count++];
     json_error_t problem;
     json_int_t element, rows, cols, tile_rows = 0, tile_cols = 0, resident = 0;
     json_t *row_cuts = NULL, *col_cuts = NULL;
@@ -108,20 +134,11 @@ static filch_status handles_read(bench_sim_record *record, const json_t *other, 
                                  filch_error *error)
 {
     place p = {.path = path, .what = "handles", .error = error};
-    const json_t *list;
-    json_t *object;
-    filch_status status = list_of(other, &p, &list);
-    if (status != FILCH_OK)
-        return status;
-    record->handles = calloc(json_array_size(list) + 1, sizeof *record->handles);
-    if (!record->handles)
-        return no_memory(&p);
-    json_array_foreach(list, p.index, object)
-    {
-        if (status == FILCH_OK)
-            status = handle_read(&record->handles[record->handle_count++], object, &p);
-    }
-    return status;
+    const json_t *list = NULL;
+    void *elements = NULL;
+    filch_status status = list_open(other, &p, sizeof *record->handles, &list, &elements);
+    record->handles = elements;
+    return status == FILCH_OK ? each_read(record, list, &p, handle_read) : status;
 }
 
 /* --- Batches --- */
@@ -161,9 +178,9 @@ static filch_status map_read(const bench_sim_record *record, bench_sim_map *map,
     return FILCH_OK;
 }
 
-static filch_status batch_read(const bench_sim_record *record, bench_sim_batch *batch,
-                               json_t *object, const place *p)
+static filch_status batch_read(bench_sim_record *record, json_t *object, const place *p)
 {
+    bench_sim_batch *batch = &record->batches[record->batch_count++];
     json_error_t problem;
     json_int_t number, n, grain;
     json_t *accesses = NULL, *access;
@@ -201,20 +218,13 @@ static filch_status batches_read(bench_sim_record *record, const json_t *other, 
                                  filch_error *error)
 {
     place p = {.path = path, .what = "batches", .error = error};
-    const json_t *list;
-    json_t *object;
-    filch_status status = list_of(other, &p, &list);
-    if (status != FILCH_OK)
-        return status;
-    record->batches = calloc(json_array_size(list) + 1, sizeof *record->batches);
-    if (!record->batches)
-        return no_memory(&p);
-    json_array_foreach(list, p.index, object)
-    {
-        if (status == FILCH_OK)
-            status = batch_read(record, &record->batches[record->batch_count++], object, &p);
-    }
-    qsort(record->batches, record->batch_count, sizeof *record->batches, by_number);
+    const json_t *list = NULL;
+    void *elements = NULL;
+    filch_status status = list_open(other, &p, sizeof *record->batches, &list, &elements);
+    record->batches = elements;
+    status = status == FILCH_OK ? each_read(record, list, &p, batch_read) : status;
+    if (elements)
+        qsort(record->batches, record->batch_count, sizeof *record->batches, by_number);
     return status;
 }
 
@@ -416,9 +426,9 @@ static bool edges_keep(bench_sim_graph *graph)
     return true;
 }
 
-static filch_status graph_read(const bench_sim_record *record, bench_sim_graph *graph,
-                               json_t *object, const place *p)
+static filch_status graph_read(bench_sim_record *record, json_t *object, const place *p)
 {
+    bench_sim_graph *graph = &record->graphs[record->graph_count++];
     json_error_t problem;
     json_int_t number;
     json_t *successors, *accesses = NULL, *priorities = NULL, *homes = NULL;
@@ -443,20 +453,11 @@ static filch_status graphs_read(bench_sim_record *record, const json_t *other, c
                                 filch_error *error)
 {
     place p = {.path = path, .what = "graphs", .error = error};
-    const json_t *list;
-    json_t *object;
-    filch_status status = list_of(other, &p, &list);
-    if (status != FILCH_OK)
-        return status;
-    record->graphs = calloc(json_array_size(list) + 1, sizeof *record->graphs);
-    if (!record->graphs)
-        return no_memory(&p);
-    json_array_foreach(list, p.index, object)
-    {
-        if (status == FILCH_OK)
-            status = graph_read(record, &record->graphs[record->graph_count++], object, &p);
-    }
-    return status;
+    const json_t *list = NULL;
+    void *elements = NULL;
+    filch_status status = list_open(other, &p, sizeof *record->graphs, &list, &elements);
+    record->graphs = elements;
+    return status == FILCH_OK ? each_read(record, list, &p, graph_read) : status;
 }
 
 /* --- Devices --- */

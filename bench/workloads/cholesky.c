@@ -12,6 +12,7 @@
  *
  * A kernel cannot fail its task: on GPUs the diagonal tiles' factorizations leave what they found
  * in a handle of their own, which is looked at after the job. */
+#include "kernels/dense/definite.h"
 #include "problems/dense.h"
 #include "support/fail.h"
 #include "workloads/square.h"
@@ -23,11 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Smaller tiles are solved for as fast as they are multiplied, launches included, or the inverse
- * takes as long; larger ones are too few. */
-#define INVERTED_LEAST 512
-#define INVERTED_LEAST_BY_PANELS 256
-#define INVERTED_MOST 4096
+/* The vendor's inverse of a smaller tile takes as long as it spares. */
+#define INVERTED_LEAST_BY_VENDOR 512
 /* Larger matrices take less time in several tiles than in one, which has no products of the
  * vendor's. */
 #define WHOLE_MOST 8192
@@ -229,10 +227,10 @@ static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
 /* Whether diagonal tiles are inverted. */
 static bool inverts(const cholesky *c)
 {
-    size_t least = c->has_panels ? INVERTED_LEAST_BY_PANELS : INVERTED_LEAST;
+    size_t least = c->has_panels ? FL_CHOLESKY_INVERTED_LEAST : INVERTED_LEAST_BY_VENDOR;
     bool is_whole = c->has_panels && c->square.tile == c->square.n;
     return c->square.offload.vendor &&
-           (is_whole || (c->square.tile >= least && c->square.tile <= INVERTED_MOST));
+           (is_whole || (c->square.tile >= least && c->square.tile <= FL_CHOLESKY_INVERTED_MOST));
 }
 
 /* One of the kernels: the vendor's, or filch's own where that is not installed. */
@@ -355,18 +353,26 @@ static filch_status add(const cholesky *c, const bench_built *built, enum kernel
     return filch_graph_add(built->graph, &desc, NULL);
 }
 
-static filch_status add_step(const cholesky *c, const bench_built *built, size_t k, size_t count)
+/* The graph is that of kernels/dense; codelets, devices and priorities are the bench's. */
+typedef struct construction {
+    const cholesky *c;
+    const bench_built *built;
+} construction;
+
+static filch_status add_task(void *user, fl_tile_op op, uint32_t i, uint32_t j, uint32_t k)
 {
-    filch_status status = add(c, built, POTRF, (const size_t[][2]){{k, k}}, 1);
-    for (size_t i = k + 1; i < count && status == FILCH_OK; i++)
-        status = inverts(c) ? add_multiply(c, built, i, k)
-                            : add(c, built, TRSM, (const size_t[][2]){{k, k}, {i, k}}, 2);
-    for (size_t j = k + 1; j < count && status == FILCH_OK; j++) {
-        status = add(c, built, SYRK, (const size_t[][2]){{j, k}, {j, j}}, 2);
-        for (size_t i = j + 1; i < count && status == FILCH_OK; i++)
-            status = add(c, built, GEMM, (const size_t[][2]){{i, k}, {j, k}, {i, j}}, 3);
+    const construction *at = user;
+    switch (op) {
+    case FL_TILE_POTRF:
+        return add(at->c, at->built, POTRF, (const size_t[][2]){{k, k}}, 1);
+    case FL_TILE_TRSM:
+        return inverts(at->c) ? add_multiply(at->c, at->built, i, k)
+                              : add(at->c, at->built, TRSM, (const size_t[][2]){{k, k}, {i, k}}, 2);
+    case FL_TILE_SYRK:
+        return add(at->c, at->built, SYRK, (const size_t[][2]){{j, k}, {j, j}}, 2);
+    default:
+        return add(at->c, at->built, GEMM, (const size_t[][2]){{i, k}, {j, k}, {i, j}}, 3);
     }
-    return status;
 }
 
 /* --- Data --- */
@@ -397,7 +403,7 @@ static filch_status make_pivots(cholesky *c, bench_built *built, size_t count)
 static filch_status make_inverses(cholesky *c, bench_built *built, size_t count)
 {
     size_t element = c->square.kernels->element;
-    size_t most = c->square.n < INVERTED_MOST ? c->square.n : INVERTED_MOST;
+    size_t most = c->square.n < FL_CHOLESKY_INVERTED_MOST ? c->square.n : FL_CHOLESKY_INVERTED_MOST;
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     /* Once for every tile size: other runtimes' handles are of the same memory. */
     if (!c->inverses)
@@ -443,15 +449,15 @@ static filch_status build(void *state, bench_built *built)
     bench_square_meet(&c->square, built->runtime);
     c->has_panels =
         c->square.offload.has_gpus &&
-        bench_offload_shares(built->runtime, FILCH_POTRF_TRTRI_SHARED(c->square.kernels->element));
+        fl_tiles_has_shared(built->runtime, FILCH_POTRF_TRTRI_SHARED(c->square.kernels->element));
     size_t count = (c->square.n + c->square.tile - 1) / c->square.tile;
     filch_status status = make_codelets(c, built);
     if (status == FILCH_OK)
         status = make_data(c, built, count);
     if (status == FILCH_OK)
         status = make_graph(c, built);
-    for (size_t k = 0; k < count && status == FILCH_OK; k++)
-        status = add_step(c, built, k, count);
+    if (status == FILCH_OK)
+        status = fl_cholesky_each((uint32_t)count, add_task, &(construction){c, built});
     if (status == FILCH_OK && c->square.is_resident)
         status = bench_square_restore(&c->square, built, INPUT, MATRIX, COPY);
     return status;

@@ -108,16 +108,16 @@ static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
 
 /* --- In a runtime --- */
 
-static filch_status add_through(const factor *f, bench_built *built)
+static filch_status add_staged(const factor *f, bench_built *built)
 {
     const part *p = built->own;
-    fl_through through = {.rows = 0};
+    fl_staging staging = {.rows = 0};
     filch_status status =
-        bench_square_through(&f->square, built, INPUT, RESULT, f->kind == LU, &through);
+        bench_square_staging(&f->square, built, INPUT, RESULT, f->kind == LU, &staging);
     if (status != FILCH_OK)
         return status;
-    return f->kind == LU ? fl_lu_factor_through(p->lu, &through, built->graph)
-                         : fl_qr_factor_through(p->qr, &through, built->graph);
+    return f->kind == LU ? fl_lu_factor_staged(p->lu, &staging, built->graph)
+                         : fl_qr_factor_staged(p->qr, &staging, built->graph);
 }
 
 static filch_status add_factorization(const factor *f, bench_built *built)
@@ -129,8 +129,8 @@ static filch_status add_factorization(const factor *f, bench_built *built)
                               : fl_qr_open(p->dense, &a, f->tau, f->square.panels, &p->qr);
     if (status != FILCH_OK)
         return status;
-    if (f->square.is_through)
-        return add_through(f, built);
+    if (f->square.is_staged)
+        return add_staged(f, built);
     return f->kind == LU ? fl_lu_factor(p->lu, built->graph) : fl_qr_factor(p->qr, built->graph);
 }
 
@@ -146,7 +146,7 @@ static filch_status build(void *state, bench_built *built)
         bench_square_dense(square, built->runtime, square->kernels->element, &p->dense);
     if (status == FILCH_OK)
         status =
-            bench_square_data(square, built, square->is_through ? NULL : square->result, MATRIX);
+            bench_square_data(square, built, square->is_staged ? NULL : square->result, MATRIX);
     if (status == FILCH_OK)
         status = filch_graph_create(built->runtime, NULL, &built->graph);
     if (status == FILCH_OK)
@@ -236,46 +236,23 @@ static filch_status agree(void *state, filch_error *error)
                : status;
 }
 
+#define SHARED                                                                        \
+    .unit = "flop", .takes_memory = true, .teardown = teardown, .describe = describe, \
+    .tiles = tiles, .tile_set = bench_square_tile_set, .way = bench_square_way,       \
+    .way_set = bench_square_way_set, .build = build, .unbuild = unbuild,              \
+    .reset = bench_square_reset, .finish = finish, .explain = bench_offload_explain,  \
+    .check = check, .peer = peer, .agree = agree
+
 const bench_workload bench_lu = {
     .name = "lu",
     .help = "factors a matrix with partial pivoting, by block columns",
-    .unit = "flop",
-    .takes_memory = true,
     .setup = setup_lu,
-    .teardown = teardown,
-    .describe = describe,
-    .tiles = tiles,
-    .tile_set = bench_square_tile_set,
-    .way = bench_square_way,
-    .way_set = bench_square_way_set,
-    .build = build,
-    .unbuild = unbuild,
-    .reset = bench_square_reset,
-    .finish = finish,
-    .explain = bench_offload_explain,
-    .check = check,
-    .peer = peer,
-    .agree = agree,
+    SHARED,
 };
 
 const bench_workload bench_qr = {
     .name = "qr",
     .help = "factors a matrix by Householder reflectors, by block columns",
-    .unit = "flop",
-    .takes_memory = true,
     .setup = setup_qr,
-    .teardown = teardown,
-    .describe = describe,
-    .tiles = tiles,
-    .tile_set = bench_square_tile_set,
-    .way = bench_square_way,
-    .way_set = bench_square_way_set,
-    .build = build,
-    .unbuild = unbuild,
-    .reset = bench_square_reset,
-    .finish = finish,
-    .explain = bench_offload_explain,
-    .check = check,
-    .peer = peer,
-    .agree = agree,
+    SHARED,
 };

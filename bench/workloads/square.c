@@ -50,10 +50,10 @@ static const struct {
 
 /* Least height of a piece that is copied to the host's memory, in bytes: shorter columns use the
  * link worse, taller pieces become final later. */
-#define DELIVERED_BYTES ((size_t)16 << 10)
+#define STORED_BYTES ((size_t)16 << 10)
 /* Matrices that the devices' memories have room for, at least, where a factorization goes by way of
  * one: with less, what comes and what goes displace it. */
-#define THROUGH_ROOM 2
+#define STAGED_ROOM 2
 /* Columns of a block where there are GPUs. */
 #define GPU_COLUMNS 512
 static const size_t gpu_columns[] = {256, 512, 1024};
@@ -229,12 +229,13 @@ void bench_square_meet(bench_square *s, filch_runtime *runtime)
     bench_offload_meet(&s->offload, runtime);
     bool is_factored = s->kind == BENCH_SQUARE_COLUMNS || s->kind == BENCH_SQUARE_DEFINITE;
     bool comes = is_factored && s->result && !s->is_resident && s->offload.has_memories;
-    s->is_through = comes && !kinds[s->kind].is_tiled && s->offload.room / THROUGH_ROOM >= bytes;
+    s->is_staged =
+        comes && !kinds[s->kind].is_tiled && s->offload.total_budget / STAGED_ROOM >= bytes;
     s->dealt = s->is_resident || comes ? bench_offload_alike(runtime) : 0;
     s->is_arriving = comes && (s->dealt != 0 || filch_device_count(runtime) == 1);
     if (s->result)
         bench_offload_pin(&s->offload, s->result, bytes);
-    if (s->is_resident || s->is_through || !s->result)
+    if (s->is_resident || s->is_staged || !s->result)
         bench_offload_pin(&s->offload, s->input, bytes);
     if (s->offload.has_gpus && !s->has_tile)
         s->tile = gpu_tile(s);
@@ -248,8 +249,8 @@ uint32_t bench_square_owner(const bench_square *s, size_t i, size_t j)
     return s->dealt ? (uint32_t)(at % s->dealt) + 1 : FILCH_ANY_DEVICE;
 }
 
-filch_status bench_square_data(const bench_square *s, bench_built *built, void *matrix,
-                               size_t index)
+/* A handle in the matrix's tiles; matrix null: one without a buffer. */
+static filch_data_desc matrix_desc(const bench_square *s, void *matrix, const char *label)
 {
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     desc.ptr = matrix;
@@ -258,33 +259,34 @@ filch_status bench_square_data(const bench_square *s, bench_built *built, void *
     desc.ld = matrix ? s->n : 0;
     desc.tile_rows = kinds[s->kind].is_tiled ? s->tile : 0;
     desc.tile_cols = s->tile;
-    desc.label = s->result && matrix == s->input ? "input" : "matrix";
+    desc.label = label;
     desc.flags = !matrix ? FILCH_DATA_NO_BUFFER : s->is_resident ? FILCH_DATA_MANAGED : 0;
+    return desc;
+}
+
+filch_status bench_square_data(const bench_square *s, bench_built *built, void *matrix,
+                               size_t index)
+{
+    const filch_data_desc desc =
+        matrix_desc(s, matrix, s->result && matrix == s->input ? "input" : "matrix");
     return filch_data_create(built->runtime, &desc, &built->data[index]);
 }
 
-filch_status bench_square_through(const bench_square *s, bench_built *built, size_t input,
-                                  size_t result, bool is_by_temporary, fl_through *through)
+filch_status bench_square_staging(const bench_square *s, bench_built *built, size_t input,
+                                  size_t result, bool is_by_temporary, fl_staging *staging)
 {
-    size_t least = DELIVERED_BYTES / s->kernels->element;
-    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    size_t least = STORED_BYTES / s->kernels->element;
     size_t rows = (least + s->tile - 1) / s->tile * s->tile;
-    desc.ptr = s->result;
-    desc.element = s->kernels->element;
-    desc.rows = desc.cols = desc.ld = s->n;
-    desc.tile_rows = rows < s->n ? rows : 0;
-    desc.tile_cols = s->tile;
-    desc.label = "result";
+    filch_data_desc to = matrix_desc(s, s->result, "result");
+    filch_data_desc between = matrix_desc(s, NULL, "between");
+    to.tile_rows = between.tile_rows = rows < s->n ? rows : 0;
+    between.flags = FILCH_DATA_TEMPORARY;
     filch_status status = bench_square_data(s, built, s->input, input);
     if (status == FILCH_OK)
-        status = filch_data_create(built->runtime, &desc, &built->data[result]);
-    desc.ptr = NULL;
-    desc.ld = 0;
-    desc.label = "between";
-    desc.flags = FILCH_DATA_TEMPORARY;
+        status = filch_data_create(built->runtime, &to, &built->data[result]);
     if (status == FILCH_OK && is_by_temporary)
-        status = filch_data_create(built->runtime, &desc, &built->data[result + 1]);
-    *through = (fl_through){built->data[input], built->data[result], built->data[result + 1], rows};
+        status = filch_data_create(built->runtime, &between, &built->data[result + 1]);
+    *staging = (fl_staging){built->data[input], built->data[result], built->data[result + 1], rows};
     return status;
 }
 
@@ -350,7 +352,7 @@ filch_status bench_square_routines(const bench_square *s, filch_runtime *runtime
 void bench_square_reset(void *state)
 {
     bench_square *s = state;
-    if (!s->is_idle && !s->is_resident && !s->is_through)
+    if (!s->is_idle && !s->is_resident && !s->is_staged)
         memcpy(s->result, s->input, s->n * s->n * s->kernels->element);
 }
 

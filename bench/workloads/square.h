@@ -35,7 +35,7 @@ typedef struct bench_square {
     bool has_tile; /* given or chosen */
     /* From the host's memory, on devices with memories of their own, in block columns: the input
      * and the result have handles of their own, beside the matrix that is factored. */
-    bool is_through;
+    bool is_staged;
     bool is_arriving; /* from the host's memory, to one device or several alike */
     /* Devices that tiles are dealt to in turn, along each row and each column (from the host's
      * memory, square tiles by rows), so that at every step all of them have as much to do; 0:
@@ -82,10 +82,10 @@ uint32_t bench_square_owner(const bench_square *square, size_t i, size_t j);
 /* A handle of an n x n matrix: the input, or filch's result; null: one without a buffer. */
 filch_status bench_square_data(const bench_square *square, bench_built *built, void *matrix,
                                size_t index);
-/* Makes handles `input`, `result` and, if is_by_temporary, `result` + 1; fills *through. Where
- * is_through is set. */
-filch_status bench_square_through(const bench_square *square, bench_built *built, size_t input,
-                                  size_t result, bool is_by_temporary, fl_through *through);
+/* Makes handles `input`, `result` and, if is_by_temporary, `result` + 1; fills *staging. Where
+ * is_staged is set. */
+filch_status bench_square_staging(const bench_square *square, bench_built *built, size_t input,
+                                  size_t result, bool is_by_temporary, fl_staging *staging);
 /* The graph that copies the input, or another matrix of its tiles, to filch's result, where the
  * devices keep both; the numbers are those of the handles and of the codelet that is made. */
 filch_status bench_square_restore(bench_square *square, bench_built *built, size_t input,

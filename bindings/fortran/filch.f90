@@ -1207,8 +1207,33 @@ contains
     status = filch_graph_add_many(this%handle, descs, size(tasks, kind=c_size_t), made(1), count)
     if (present(added)) added = int(count)
     if (present(names)) names = made(:size(names))
-    call settle(status, this%runtime, error)
+    if (status /= FILCH_OK) &
+      call settle(status, this%runtime, error, refusal_of_many(this%runtime, status))
   end subroutine
+
+  ! The newest failure, of filch_graph_add_many(): "descs[2]" is "tasks(3)" here.
+  function refusal_of_many(runtime, status) result(record)
+    type(c_ptr), intent(in) :: runtime
+    integer(c_int), intent(in) :: status
+    type(filch_error) :: record
+    character(:), allocatable :: text
+    character(24) :: place
+    integer :: at, last, k
+    if (.not. c_associated(runtime)) return
+    if (filch_runtime_error(runtime, record) /= FILCH_OK) record = filch_error()
+    if (record%status /= status) record = filch_error()
+    text = text_of(record%text)
+    last = index(text, ']')
+    if (index(text, 'descs[') /= 1 .or. last == 0) return
+    read (text(7:last - 1), *, iostat=k) at
+    if (k /= 0) return
+    write (place, '(a,i0,a)') 'tasks(', at + 1, ')'
+    text = trim(place)//text(last + 1:)
+    record%text = c_null_char
+    do k = 1, min(len(text), size(record%text) - 1)
+      record%text(k) = text(k:k)
+    end do
+  end function
 
   ! Makes a task wait for another.
   subroutine graph_edge(this, before, after, error)

@@ -43,17 +43,19 @@ static fl_columns columns(fl_work *w, void *ptr, int64_t rows, int64_t cols, int
                         .tile = (size_t)(w->tile < cols ? w->tile : cols)};
 }
 
-static void add_lu(fl_work *w, const fl_columns *a, const fl_columns *b, fl_lu **lu)
+static fl_lu *add_lu(fl_work *w, const fl_columns *a, const fl_columns *b)
 {
+    fl_lu *lu = NULL;
     lock(w);
     fl_dense *dense = dense_of(w);
     if (w->graph.status == FILCH_OK)
-        w->graph.status = fl_lu_open(dense, a, FL_PANELS_OWN, lu);
+        w->graph.status = fl_lu_open(dense, a, FL_PANELS_OWN, &lu);
     if (w->graph.status == FILCH_OK)
-        w->graph.status = fl_lu_factor(*lu, w->graph.graph);
+        w->graph.status = fl_lu_factor(lu, w->graph.graph);
     if (w->graph.status == FILCH_OK && b)
-        w->graph.status = fl_lu_solve(*lu, FL_VENDOR_OP_N, b, w->graph.graph);
+        w->graph.status = fl_lu_solve(lu, FL_VENDOR_OP_N, b, w->graph.graph);
     unlock(w);
+    return lu;
 }
 
 /* LAPACK's pivots, of either integer. */
@@ -70,10 +72,9 @@ static filch_status run_lu(fl_work *w, int64_t rows, int32_t *pivots)
     fl_blas_call *c = w->call;
     bool solves = c->routine == FL_BLAS_GESV;
     fl_columns a = columns(w, c->a, rows, c->n, c->lda), b = {0};
-    fl_lu *lu = NULL;
     if (solves)
         b = columns(w, c->b, c->n, c->nrhs, c->ldb);
-    add_lu(w, &a, solves ? &b : NULL, &lu);
+    fl_lu *lu = add_lu(w, &a, solves ? &b : NULL);
     filch_status status = fl_work_run(w);
     lock(w);
     if (status == FILCH_OK) {
@@ -95,6 +96,16 @@ filch_status fl_factors_lu(fl_work *w)
     return status;
 }
 
+/* With the lock held. */
+static fl_qr *open_qr(fl_work *w, const fl_columns *a, void *tau, fl_panels panels)
+{
+    fl_dense *dense = dense_of(w);
+    fl_qr *qr = NULL;
+    if (w->graph.status == FILCH_OK)
+        w->graph.status = fl_qr_open(dense, a, tau, panels, &qr);
+    return qr;
+}
+
 /* Runs the work's graph, then closes it and `qr`, which the graph's tasks use. */
 static filch_status run_qr(fl_work *w, fl_qr *qr)
 {
@@ -111,11 +122,8 @@ filch_status fl_factors_qr(fl_work *w)
 {
     fl_blas_call *c = w->call;
     fl_columns a = columns(w, c->a, c->m, c->n, c->lda);
-    fl_qr *qr = NULL;
     lock(w);
-    fl_dense *dense = dense_of(w);
-    if (w->graph.status == FILCH_OK)
-        w->graph.status = fl_qr_open(dense, &a, c->tau, FL_PANELS_OWN, &qr);
+    fl_qr *qr = open_qr(w, &a, c->tau, FL_PANELS_OWN);
     if (w->graph.status == FILCH_OK)
         w->graph.status = fl_qr_factor(qr, w->graph.graph);
     unlock(w);
@@ -132,11 +140,8 @@ filch_status fl_factors_ormqr(fl_work *w)
     fl_blas_call *c = w->call;
     fl_columns a = columns(w, c->a, c->m, c->k, c->lda);
     fl_columns to = columns(w, c->c, c->m, c->n, c->ldc);
-    fl_qr *qr = NULL;
     lock(w);
-    fl_dense *dense = dense_of(w);
-    if (w->graph.status == FILCH_OK)
-        w->graph.status = fl_qr_open(dense, &a, c->tau, FL_PANELS_VENDOR, &qr);
+    fl_qr *qr = open_qr(w, &a, c->tau, FL_PANELS_VENDOR);
     if (w->graph.status == FILCH_OK)
         w->graph.status = fl_qr_apply(qr, op_of(c), &to, w->graph.graph);
     unlock(w);
@@ -145,23 +150,22 @@ filch_status fl_factors_ormqr(fl_work *w)
 
 /* --- Least squares --- */
 
-static void add_gels(fl_work *w, const fl_columns *a, const fl_columns *b, void *tau, fl_qr **qr)
+static fl_qr *add_gels(fl_work *w, const fl_columns *a, const fl_columns *b, void *tau)
 {
     bool is_plain = w->call->transa == 'N';
     lock(w);
-    fl_dense *dense = dense_of(w);
     filch_graph *graph = w->graph.graph;
+    fl_qr *qr = open_qr(w, a, tau, FL_PANELS_OWN);
     if (w->graph.status == FILCH_OK)
-        w->graph.status = fl_qr_open(dense, a, tau, FL_PANELS_OWN, qr);
-    if (w->graph.status == FILCH_OK)
-        w->graph.status = fl_qr_factor(*qr, graph);
+        w->graph.status = fl_qr_factor(qr, graph);
     if (w->graph.status == FILCH_OK && is_plain)
-        w->graph.status = fl_qr_apply(*qr, FL_VENDOR_OP_T, b, graph);
+        w->graph.status = fl_qr_apply(qr, FL_VENDOR_OP_T, b, graph);
     if (w->graph.status == FILCH_OK)
-        w->graph.status = fl_qr_solve(*qr, op_of(w->call), b, graph);
+        w->graph.status = fl_qr_solve(qr, op_of(w->call), b, graph);
     if (w->graph.status == FILCH_OK && !is_plain)
-        w->graph.status = fl_qr_apply(*qr, FL_VENDOR_OP_N, b, graph);
+        w->graph.status = fl_qr_apply(qr, FL_VENDOR_OP_N, b, graph);
     unlock(w);
+    return qr;
 }
 
 static double on_diagonal(const fl_blas_call *c, int64_t k)
@@ -200,7 +204,6 @@ static void clear_rest(const fl_blas_call *c)
 filch_status fl_factors_gels(fl_work *w)
 {
     fl_blas_call *c = w->call;
-    fl_qr *qr = NULL;
     void *tau = calloc((size_t)c->n, fl_call_element(c));
     if (!tau)
         return FILCH_OUT_OF_MEMORY;
@@ -208,8 +211,7 @@ filch_status fl_factors_gels(fl_work *w)
         clear_rest(c);
     fl_columns a = columns(w, c->a, c->m, c->n, c->lda);
     fl_columns b = columns(w, c->b, c->m, c->nrhs, c->ldb);
-    add_gels(w, &a, &b, tau, &qr);
-    filch_status status = run_qr(w, qr);
+    filch_status status = run_qr(w, add_gels(w, &a, &b, tau));
     free(tau);
     return status == FILCH_OK && !tell_rank(c) ? FILCH_INVALID_ARGUMENT : status;
 }

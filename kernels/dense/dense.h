@@ -51,13 +51,13 @@ typedef enum fl_panels { FL_PANELS_VENDOR, FL_PANELS_OWN } fl_panels;
  * works on: then that needs no buffer, and tasks copy a block column of the input when it is due,
  * and rows of the factors as soon as they are final. Where both are in the host's memory, these
  * copies are beside kernels from the first block column to the last rows. */
-typedef struct fl_through {
+typedef struct fl_staging {
     filch_data *from;    /* as large as the matrix, in its block columns */
     filch_data *to;      /* likewise, in tiles of as many columns and of `rows` rows */
     filch_data *between; /* a temporary in the tiles of `to`, by which rows leave the matrix, so
                             that nothing there waits for the way to the host; null: straight */
     size_t rows;         /* a multiple of the columns of a block */
-} fl_through;
+} fl_staging;
 
 /* Makes codelets; those run until the runtime ends. */
 filch_status fl_dense_open(const fl_dense_desc *desc, fl_dense **out);
@@ -85,7 +85,7 @@ void fl_lu_close(fl_lu *lu);
  * fail a task. */
 filch_status fl_lu_factor(fl_lu *lu, filch_graph *graph);
 /* The same by way of the matrix that was given to fl_lu_open(). */
-filch_status fl_lu_factor_through(fl_lu *lu, const fl_through *through, filch_graph *graph);
+filch_status fl_lu_factor_staged(fl_lu *lu, const fl_staging *staging, filch_graph *graph);
 /* B := op(A)^-1 B by the factors, in a later task of the graph or in another one, as LAPACK's
  * getrs; op is FL_VENDOR_OP_*. */
 filch_status fl_lu_solve(fl_lu *lu, int op, const fl_columns *b, filch_graph *graph);
@@ -107,7 +107,7 @@ void fl_qr_close(fl_qr *qr);
 /* A := Q R by block columns, in LAPACK's layout. */
 filch_status fl_qr_factor(fl_qr *qr, filch_graph *graph);
 /* The same by way of the matrix that was given to fl_qr_open(). */
-filch_status fl_qr_factor_through(fl_qr *qr, const fl_through *through, filch_graph *graph);
+filch_status fl_qr_factor_staged(fl_qr *qr, const fl_staging *staging, filch_graph *graph);
 /* C := op(Q) C, in a later task of the graph or in another one, as LAPACK's ormqr from the left. */
 filch_status fl_qr_apply(fl_qr *qr, int op, const fl_columns *c, filch_graph *graph);
 

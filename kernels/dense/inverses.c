@@ -13,7 +13,7 @@ filch_data *fl_inverses_add(fl_tile_graph *g, const fl_vendor_form *form, const 
 {
     uint64_t order = least(g->tiles->inverted, a->tile_rows);
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
-    if (order == 0 || !fl_inverse_pays(order, cols))
+    if (order == 0 || !fl_inverses_pay(order, cols))
         return NULL;
     desc.element = g->is_single ? sizeof(float) : sizeof(double);
     desc.rows = 2 * order;

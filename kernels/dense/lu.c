@@ -6,9 +6,9 @@
  * nothing reads there before. */
 #include "kernels/dense/codelets.h"
 #include "kernels/dense/split.h"
+#include "kernels/dense/staging.h"
 #include "kernels/dense/state.h"
 #include "kernels/dense/steps.h"
-#include "kernels/dense/through.h"
 
 #include <stdlib.h>
 
@@ -460,16 +460,16 @@ static filch_status add_left(const fl_lu *lu, size_t j, size_t k, filch_graph *g
         (fl_dense_args){0}, accesses, lu->has_exchange ? 3 : 2, fl_columns_owner(&lu->a, j), last);
 }
 
-static filch_status add_step_through(fl_lu *lu, const fl_step *step, const fl_through *through,
-                                     fl_laps *lefts, fl_laps *sends, filch_graph *graph)
+static filch_status add_step_staged(fl_lu *lu, const fl_step *step, const fl_staging *staging,
+                                    fl_throttle *lefts, fl_throttle *sends, filch_graph *graph)
 {
     size_t k = step->at, row = k + 1 < lu->panels ? (k + 1) * lu->a.tile : lu->a.rows;
-    size_t first = fl_through_tiles(through, &lu->a, k * lu->a.tile);
-    size_t end = fl_through_tiles(through, &lu->a, row);
+    size_t first = fl_staging_tiles(staging, &lu->a, k * lu->a.tile);
+    size_t end = fl_staging_tiles(staging, &lu->a, row);
     fl_step to = *step;
     filch_status status = begin_step(lu, step, graph);
-    filch_task *left = fl_laps_next(lefts, k, lu->begins, graph, &status);
-    filch_task *sent = fl_laps_next(sends, k, lu->begins, graph, &status);
+    filch_task *left = fl_throttle_step(lefts, k, lu->begins, graph, &status);
+    filch_task *sent = fl_throttle_step(sends, k, lu->begins, graph, &status);
     for (to.to = 0; to.to < fl_columns_count(&lu->a) && status == FILCH_OK; to.to++) {
         filch_task *last = to.to <= k ? &left[to.to] : NULL;
         if (to.to > k)
@@ -477,30 +477,30 @@ static filch_status add_step_through(fl_lu *lu, const fl_step *step, const fl_th
         else if (to.to < k)
             status = add_left(lu, to.to, k, graph, last);
         if (status == FILCH_OK)
-            status = fl_through_deliver(lu->dense, through, &lu->a, to.to, first, end, graph, last,
-                                        &sent[to.to]);
+            status = fl_staging_store(lu->dense, staging, &lu->a, to.to, first, end, graph, last,
+                                      &sent[to.to]);
     }
     return status;
 }
 
-filch_status fl_lu_factor_through(fl_lu *lu, const fl_through *through, filch_graph *graph)
+filch_status fl_lu_factor_staged(fl_lu *lu, const fl_staging *staging, filch_graph *graph)
 {
     fl_step step = step_of(lu);
     size_t columns = fl_columns_count(&lu->a);
-    fl_laps lefts = {.tasks = NULL}, sends = {.tasks = NULL};
-    filch_status status = fl_laps_open(&lefts, LEFT_PANELS, columns);
+    fl_throttle lefts = {.tasks = NULL}, sends = {.tasks = NULL};
+    filch_status status = fl_throttle_open(&lefts, LEFT_PANELS, columns);
     if (status == FILCH_OK)
-        status = fl_laps_open(&sends, SENT_PANELS, columns);
+        status = fl_throttle_open(&sends, SENT_PANELS, columns);
     for (size_t j = 0; j < columns && status == FILCH_OK; j++)
-        status = fl_through_bring(lu->dense, through, &lu->a, j, graph);
+        status = fl_staging_load(lu->dense, staging, &lu->a, j, graph);
     for (step.at = 0; step.at < lu->panels && status == FILCH_OK; step.at++) {
         step.order = order_of(lu, step.at);
-        status = add_step_through(lu, &step, through, &lefts, &sends, graph);
+        status = add_step_staged(lu, &step, staging, &lefts, &sends, graph);
         if (lu->uppers && status == FILCH_OK)
             status = add_upper(lu, step.at, graph);
     }
-    fl_laps_close(&sends);
-    fl_laps_close(&lefts);
+    fl_throttle_close(&sends);
+    fl_throttle_close(&lefts);
     return status;
 }
 

@@ -66,13 +66,6 @@ int fl_place_multiply(const fl_place *on, const fl_vendor_form *form, const filc
 /* As fl_vendor_invert_triangle(). */
 int fl_place_invert_triangle(const fl_place *on, const fl_vendor_form *form, const filch_view *a,
                              const filch_view *t, const filch_view *inverse);
-/* Whether solutions for so many right sides, of all solves by a triangle of this order taken
- * together, are made sooner by its inverse, on GPUs. The inverse takes a third of order^3
- * operations, a product with it order^2 a right side, several times as fast as a solution. */
-static inline bool fl_inverse_pays(uint64_t order, uint64_t cols)
-{
-    return 2 * cols >= order;
-}
 
 /* As in kernels/vendor/panel.h. */
 int fl_place_getrf(const fl_place *on, const filch_view *a, int32_t *pivots, int32_t *info);

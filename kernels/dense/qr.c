@@ -16,9 +16,9 @@
  * Filch's kernel factors a group of a panel's columns, and makes V and T of it, by which the
  * panel's other columns are updated like those of other panels. */
 #include "kernels/dense/codelets.h"
+#include "kernels/dense/staging.h"
 #include "kernels/dense/state.h"
 #include "kernels/dense/steps.h"
-#include "kernels/dense/through.h"
 
 #include <stdlib.h>
 
@@ -420,27 +420,27 @@ filch_status fl_qr_factor(fl_qr *qr, filch_graph *graph)
 
 /* The factors' tiles of rows that panel k makes final: its own block column is then final as a
  * whole. */
-static filch_status deliver(const fl_qr *qr, const fl_through *through, size_t j, size_t k,
+static filch_status deliver(const fl_qr *qr, const fl_staging *staging, size_t j, size_t k,
                             filch_graph *graph)
 {
     size_t row = k + 1 < qr->panels && j > k ? (k + 1) * qr->a.tile : qr->a.rows;
-    return fl_through_deliver(qr->dense, through, &qr->a, j,
-                              fl_through_tiles(through, &qr->a, k * qr->a.tile),
-                              fl_through_tiles(through, &qr->a, row), graph, NULL, NULL);
+    return fl_staging_store(qr->dense, staging, &qr->a, j,
+                            fl_staging_tiles(staging, &qr->a, k * qr->a.tile),
+                            fl_staging_tiles(staging, &qr->a, row), graph, NULL, NULL);
 }
 
-filch_status fl_qr_factor_through(fl_qr *qr, const fl_through *through, filch_graph *graph)
+filch_status fl_qr_factor_staged(fl_qr *qr, const fl_staging *staging, filch_graph *graph)
 {
     filch_status status = FILCH_OK;
     for (size_t j = 0; j < fl_columns_count(&qr->a) && status == FILCH_OK; j++)
-        status = fl_through_bring(qr->dense, through, &qr->a, j, graph);
+        status = fl_staging_load(qr->dense, staging, &qr->a, j, graph);
     for (size_t k = 0; k < qr->panels && status == FILCH_OK; k++) {
         status = add_panel(qr, k, graph);
         for (size_t j = k; j < fl_columns_count(&qr->a) && status == FILCH_OK; j++) {
             if (j > k)
                 status = add_apply(qr, k, FL_VENDOR_OP_T, &qr->a, j, graph);
             if (status == FILCH_OK)
-                status = deliver(qr, through, j, k, graph);
+                status = deliver(qr, staging, j, k, graph);
         }
     }
     return status;

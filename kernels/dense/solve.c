@@ -135,7 +135,7 @@ static filch_status add_blocks(const fl_dense *dense, const fl_step *step, filch
 
 bool fl_dense_blocks_pay(const fl_columns *a, const fl_columns *b)
 {
-    return fl_inverse_pays(fl_least(FL_INVERTED, a->tile), b->cols);
+    return fl_inverses_pay(fl_least(FL_INVERTED, a->tile), b->cols);
 }
 
 filch_status fl_dense_blocks(const fl_dense *dense, const fl_columns *a, filch_data **out)

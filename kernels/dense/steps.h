@@ -18,7 +18,7 @@ typedef struct fl_step {
     bool only_solves;     /* without the products */
 } fl_step;
 
-/* Whether blocks of A's diagonal pay for B's columns (fl_inverse_pays()). */
+/* Whether blocks of A's diagonal pay for B's columns (fl_inverses_pay()). */
 bool fl_dense_blocks_pay(const fl_columns *a, const fl_columns *b);
 /* A handle for the blocks of inverses.h, of A. */
 filch_status fl_dense_blocks(const fl_dense *dense, const fl_columns *a, filch_data **out);

@@ -153,7 +153,7 @@ filch_status fl_tiles_open(fl_tiles *tiles, filch_runtime *runtime, fl_vendor *v
     return status;
 }
 
-static bool shares(filch_runtime *runtime, uint64_t bytes)
+bool fl_tiles_has_shared(filch_runtime *runtime, uint64_t bytes)
 {
     for (uint32_t d = 0; d < filch_device_count(runtime); d++) {
         filch_device_info info = {.size = sizeof info};
@@ -174,7 +174,7 @@ void fl_tiles_open_panels(fl_tiles *tiles, bool is_single)
         return;
     tiles->has_tried_panels[is_single] = true;
     if (tiles->host || tiles->inverted == 0 ||
-        !shares(tiles->runtime, FILCH_POTRF_TRTRI_SHARED(element)))
+        !fl_tiles_has_shared(tiles->runtime, FILCH_POTRF_TRTRI_SHARED(element)))
         return;
     desc.name = "potrf_trtri";
     desc.cuda = kernel->cuda;

@@ -35,6 +35,9 @@ typedef struct fl_tiles {
 filch_status fl_tiles_open(fl_tiles *tiles, filch_runtime *runtime, fl_vendor *vendor,
                            const fl_dense_host *host, bool is_idle);
 
+/* Whether every GPU gives a thread block so many bytes of shared memory. */
+bool fl_tiles_has_shared(filch_runtime *runtime, uint64_t bytes);
+
 /* Makes, once, the codelet of filch's own kernel that factors a diagonal tile and inverts it
  * (filch/kernels.h), for fl_tiles_potrf(). It stays null, and cuSOLVER factors, where a GPU has no
  * compiler for it or too little shared memory, or where cores take part, on which a matrix that is

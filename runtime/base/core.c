@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/core.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -140,6 +141,30 @@ filch_status fl_object_refuse(const void *handle, fl_magic wanted, const char *c
         name = kinds[i].magic == wanted ? kinds[i].name : name;
     }
     return fl_error_refuse(call, name, fl_object_wrong(handle, wanted));
+}
+
+const char *fl_argument_explain(const fl_argument *argument, char text[FL_ARGUMENT_TEXT])
+{
+    if (fl_object_lives(argument->handle, argument->magic)) {
+        snprintf(text, FL_ARGUMENT_TEXT, "%s%s%s%s belongs to another runtime", argument->what,
+                 FL_NAME(" ", argument->name, ""));
+    } else {
+        snprintf(text, FL_ARGUMENT_TEXT, "%s %s", argument->what,
+                 fl_object_wrong(argument->handle, argument->magic));
+    }
+    return text;
+}
+
+filch_status fl_argument_check(fl_core *core, const fl_argument *argument, const char *call,
+                               const char *label)
+{
+    filch_status status = fl_object_standing(core, argument->handle, argument->magic);
+    char text[FL_ARGUMENT_TEXT];
+    return FL_LIKELY(status == FILCH_OK)
+               ? status
+               : fl_core_fail(core, status, call,
+                              status == FILCH_WRONG_RUNTIME ? argument->name : label, "%s",
+                              fl_argument_explain(argument, text));
 }
 
 void *fl_object_new(fl_core *core, fl_magic magic, size_t bytes, size_t align)

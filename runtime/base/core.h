@@ -95,6 +95,35 @@ static inline filch_status fl_object_check_for(const void *handle, fl_magic magi
     return FL_LIKELY(*object->core->alive == 1) ? FILCH_OK : FILCH_FORKED;
 }
 
+/* Tells whether a call can take a handle beside its first argument: FILCH_OK, FILCH_INVALID_HANDLE
+ * (no living object of the kind) or FILCH_WRONG_RUNTIME (made by a runtime other than core's).
+ * Records nothing. */
+static inline filch_status fl_object_standing(const fl_core *core, const void *handle,
+                                              fl_magic magic)
+{
+    return FL_UNLIKELY(!fl_object_lives(handle, magic))           ? FILCH_INVALID_HANDLE
+           : FL_LIKELY(((const fl_object *)handle)->core == core) ? FILCH_OK
+                                                                  : FILCH_WRONG_RUNTIME;
+}
+
+/* An argument of a call that is a handle, in the words of the call. */
+typedef struct fl_argument {
+    const void *handle;
+    fl_magic magic;
+    const char *what; /* begins the sentence: "the data handle" */
+    const char *name; /* of the object; read only where the object lives */
+} fl_argument;
+
+#define FL_ARGUMENT_TEXT 192
+
+/* Writes why fl_object_standing refuses an argument, "the data handle is null" or "the data handle
+ * 'x' belongs to another runtime"; returns text. */
+const char *fl_argument_explain(const fl_argument *argument, char text[FL_ARGUMENT_TEXT]);
+/* Checks an argument by fl_object_standing and records a refusal. The error's label is the object's
+ * name; label: the error's label where the handle is no object. */
+filch_status fl_argument_check(fl_core *core, const fl_argument *argument, const char *call,
+                               const char *label);
+
 /* fl_object_check_for in the public function itself. */
 #define fl_object_check(handle, magic) fl_object_check_for((handle), (magic), __func__)
 

@@ -150,10 +150,10 @@ static matrix of_factors(const bed *b, const matrix *lu, const int32_t *pivots)
 
 /* A factorization in a matrix's own place, or by way of another matrix: then from a copy of it. */
 typedef struct course {
-    bool is_through, is_by_temporary;
+    bool is_staged, is_by_temporary;
     matrix from, way;
     filch_data *to, *between;
-    fl_through through;
+    fl_staging staging;
 } course;
 
 /* Returns the columns that are factored. */
@@ -161,7 +161,7 @@ static fl_columns set_out(const bed *b, course *c, matrix *a, size_t tile)
 {
     filch_data_desc none = FILCH_DATA_DESC_INIT, to = FILCH_DATA_DESC_INIT;
     join(b, a, tile);
-    if (!c->is_through)
+    if (!c->is_staged)
         return a->columns;
     c->from = copy_of(b, a);
     join(b, &c->from, tile);
@@ -175,25 +175,25 @@ static fl_columns set_out(const bed *b, course *c, matrix *a, size_t tile)
     none.flags = FILCH_DATA_NO_BUFFER;
     c->way.columns = a->columns;
     must(filch_data_create(b->runtime, &none, &c->way.columns.data));
-    c->through.rows = 2 * a->columns.tile;
+    c->staging.rows = 2 * a->columns.tile;
     to.ptr = a->at;
     to.ld = a->ld;
-    to.tile_rows = least(c->through.rows, a->rows);
+    to.tile_rows = least(c->staging.rows, a->rows);
     must(filch_data_create(b->runtime, &to, &c->to));
     to.ptr = NULL;
     to.ld = 0;
     to.flags = FILCH_DATA_TEMPORARY;
     if (c->is_by_temporary)
         must(filch_data_create(b->runtime, &to, &c->between));
-    c->through.from = c->from.columns.data;
-    c->through.to = c->to;
-    c->through.between = c->between;
+    c->staging.from = c->from.columns.data;
+    c->staging.to = c->to;
+    c->staging.between = c->between;
     return c->way.columns;
 }
 
 static void arrive(course *c)
 {
-    if (c->is_through) {
+    if (c->is_staged) {
         if (c->between)
             must(filch_data_destroy(c->between));
         must(filch_data_destroy(c->to));
@@ -213,8 +213,8 @@ static void factor_lu_on(const bed *b, course way, fl_panels panels, size_t tile
     filch_graph *graph = graph_of(b);
     const fl_columns columns = set_out(b, &way, &a, tile);
     must(fl_lu_open(b->dense, &columns, panels, &lu));
-    if (way.is_through)
-        must(fl_lu_factor_through(lu, &way.through, graph));
+    if (way.is_staged)
+        must(fl_lu_factor_staged(lu, &way.staging, graph));
     else
         must(fl_lu_factor(lu, graph));
     run(graph);
@@ -237,7 +237,7 @@ static void factor_lu_on(const bed *b, course way, fl_panels panels, size_t tile
 static void factor_lu_by(const bed *b, fl_panels panels, size_t tile, size_t rows, size_t cols,
                          shape kind)
 {
-    factor_lu_on(b, (course){.is_through = false}, panels, tile, rows, cols, kind);
+    factor_lu_on(b, (course){.is_staged = false}, panels, tile, rows, cols, kind);
 }
 
 static void factor_lu(const bed *b, size_t rows, size_t cols, shape kind)
@@ -314,8 +314,8 @@ static void factor_qr_on(const bed *b, course way, fl_panels panels, size_t tile
     filch_graph *graph = graph_of(b);
     const fl_columns columns = set_out(b, &way, &a, tile);
     must(fl_qr_open(b->dense, &columns, tau.at, panels, &qr));
-    if (way.is_through)
-        must(fl_qr_factor_through(qr, &way.through, graph));
+    if (way.is_staged)
+        must(fl_qr_factor_staged(qr, &way.staging, graph));
     else
         must(fl_qr_factor(qr, graph));
     run(graph);
@@ -337,7 +337,7 @@ static void factor_qr_on(const bed *b, course way, fl_panels panels, size_t tile
 static void factor_qr_by(const bed *b, fl_panels panels, size_t tile, size_t rows, size_t cols,
                          shape kind)
 {
-    factor_qr_on(b, (course){.is_through = false}, panels, tile, rows, cols, kind);
+    factor_qr_on(b, (course){.is_staged = false}, panels, tile, rows, cols, kind);
 }
 
 static void factor_qr(const bed *b, size_t rows, size_t cols, shape kind)
@@ -424,31 +424,31 @@ static void wide_panels_are_as_lapack_s(void **state)
         }
 }
 
-static void factor_lu_through(const bed *b, size_t rows, size_t cols, shape kind)
+static void factor_lu_staged(const bed *b, size_t rows, size_t cols, shape kind)
 {
-    course direct = {.is_through = true}, by = {.is_through = true, .is_by_temporary = true};
+    course direct = {.is_staged = true}, by = {.is_staged = true, .is_by_temporary = true};
     factor_lu_on(b, direct, FL_PANELS_VENDOR, 16, rows, cols, kind);
     factor_lu_on(b, by, FL_PANELS_VENDOR, 16, rows, cols, kind);
 }
 
-static void factor_qr_through(const bed *b, size_t rows, size_t cols, shape kind)
+static void factor_qr_staged(const bed *b, size_t rows, size_t cols, shape kind)
 {
-    factor_qr_on(b, (course){.is_through = true}, FL_PANELS_VENDOR, 16, rows, cols, kind);
+    factor_qr_on(b, (course){.is_staged = true}, FL_PANELS_VENDOR, 16, rows, cols, kind);
 }
 
 /* In eight panels and more, so that some wait for what earlier ones left on the left. */
 static void factors_by_way_of_a_matrix_are_as_lapack_s(void **state)
 {
     (void)state;
-    factor_all(factor_lu_through);
-    factor_all(factor_qr_through);
+    factor_all(factor_lu_staged);
+    factor_all(factor_qr_staged);
     for (size_t p = 0; p < PLACES; p++) {
         bed b;
         begin(&b, &places[p], sizeof(double), PANEL_ROWS);
-        factor_lu_on(&b, (course){.is_through = true}, FL_PANELS_OWN, 150, 190, 190, RANDOM);
-        factor_lu_on(&b, (course){.is_through = true, .is_by_temporary = true}, FL_PANELS_OWN, 150,
+        factor_lu_on(&b, (course){.is_staged = true}, FL_PANELS_OWN, 150, 190, 190, RANDOM);
+        factor_lu_on(&b, (course){.is_staged = true, .is_by_temporary = true}, FL_PANELS_OWN, 150,
                      190, 190, RANDOM);
-        factor_qr_on(&b, (course){.is_through = true}, FL_PANELS_OWN, 150, 190, 190, RANDOM);
+        factor_qr_on(&b, (course){.is_staged = true}, FL_PANELS_OWN, 150, 190, 190, RANDOM);
         end(&b);
     }
 }

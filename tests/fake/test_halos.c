@@ -80,7 +80,8 @@ static int compare(const filch_call *call)
     return count_wrong(call, VECTORS);
 }
 
-static void start(const char *devices, const char *links, const char *memory)
+static void start_with(const char *devices, const char *links, const char *memory,
+                       const filch_allocator *allocator)
 {
     filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
     fakecuda_reset();
@@ -91,12 +92,18 @@ static void start(const char *devices, const char *links, const char *memory)
     fakecuda_register_filch("compare", compare, VECTORS, false, 0);
     config.devices = devices;
     config.policy = FILCH_POLICY_STATIC;
+    config.allocator = allocator;
     if (memory != NULL)
         (void)setenv("FILCH_MEMORY_LIMIT", memory, 1);
     (void)setenv("FILCH_REPLAY", "0", 1);
     runtime = runtime_of(&config);
     (void)unsetenv("FILCH_MEMORY_LIMIT");
     (void)unsetenv("FILCH_REPLAY");
+}
+
+static void start(const char *devices, const char *links, const char *memory)
+{
+    start_with(devices, links, memory, NULL);
 }
 
 static void stop(void)
@@ -343,6 +350,60 @@ static void slices_share_parts_and_tiles(void **state)
     stop();
 }
 
+/* --- Failures --- */
+
+/* An allocator, any thread's: once armed, its n-th call fails. */
+static _Atomic int64_t calls_left;
+
+static void *take(size_t size, size_t align, void *user)
+{
+    (void)user;
+    return --calls_left == 0 ? NULL : aligned_alloc(align, (size + align - 1) / align * align);
+}
+
+static void give(void *pointer, size_t size, size_t align, void *user)
+{
+    (void)size, (void)align, (void)user;
+    free(pointer);
+}
+
+/* Each allocation of a job in turn fails, those of halos too: the job ends, the error says what
+ * there was no memory for, and the next run is right. */
+static void a_halo_without_memory_fails_its_task(void **state)
+{
+    const filch_allocator allocator = {.alloc = take, .free = give};
+    uint32_t halos_refused = 0;
+    bool is_met = true;
+    (void)state;
+    for (int64_t nth = 1; is_met; nth++) {
+        filch_error error = FILCH_ERROR_INIT;
+        filch_data *data[2];
+        calls_left = 0;
+        start_with("cuda:0,cuda:1", "{\"devices\": [{\"count\": 2}]}", NULL, &allocator);
+        begin_strips(data);
+        filch_graph *graph = strips(data, 2);
+        assert_ok(filch_graph_seal(graph));
+        filch_job *job = submit(graph);
+        finish(job, FILCH_OK); /* what is allocated once is there */
+        calls_left = nth;
+        filch_status status = filch_graph_run(graph, NULL, &error);
+        is_met = calls_left <= 0;
+        calls_left = 0;
+        if (status != FILCH_OK) {
+            assert_int_equal(error.status, FILCH_OUT_OF_MEMORY);
+            halos_refused += strstr(error.text, "no memory for the halo of a tile") != NULL;
+        }
+        assert_ok(filch_data_acquire(data[0], FILCH_WRITE));
+        memcpy(now, model[0], sizeof now);
+        assert_ok(filch_data_release(data[0]));
+        finish(submit(graph), FILCH_OK);
+        assert_ok(filch_graph_destroy(graph));
+        check_strips(data, 1);
+        stop();
+    }
+    assert_true(halos_refused != 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +412,7 @@ int main(void)
         cmocka_unit_test(squares_have_corners),
         cmocka_unit_test(a_task_reads_many_parts_of_a_tile),
         cmocka_unit_test(slices_share_parts_and_tiles),
+        cmocka_unit_test(a_halo_without_memory_fails_its_task),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a runtime says of how its memories are joined, on the fake driver. */
+/* What a runtime says of how its memories are joined, and lanes that cannot be made, on the fake
+ * driver. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -121,6 +122,109 @@ static void a_link_that_fails_spares_the_others(void **state)
     stop();
 }
 
+/* Creates a runtime on two GPUs while the nth call of an entry point fails. FILCH_OK: it is the
+ * test's to destroy. */
+static filch_status start_failing(const char *call, uint64_t nth, int result, filch_error *error)
+{
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
+    fakecuda_reset();
+    assert_true(fakecuda_configure("{\"devices\": [{\"count\": 2}]}"));
+    fakecuda_fail(call, nth, 1, result, -1, false);
+    config.devices = "cuda:0,cuda:1";
+    config.drive = FILCH_DRIVE_POLL;
+    config.policy = FILCH_POLICY_STATIC;
+    return filch_runtime_create(&config, error, &runtime);
+}
+
+static int copy(const filch_call *call)
+{
+    *(uint64_t *)call->views[1].ptr = *(const uint64_t *)call->views[0].ptr + 1;
+    return 0;
+}
+
+static void add_copy(filch_graph *graph, filch_codelet *codelet, filch_data *data, uint32_t from,
+                     uint32_t to, uint32_t affinity)
+{
+    const filch_access accesses[] = {FILCH_R(data, from, 0), FILCH_W(data, to, 0)};
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = codelet;
+    desc.accesses = accesses;
+    desc.access_count = 2;
+    desc.affinity = affinity;
+    assert_ok(filch_graph_add(graph, &desc, NULL));
+}
+
+/* A value goes from the host over GPU 0 to GPU 1 and back. Returns bytes copied from GPU to GPU. */
+static uint64_t pass_on(void)
+{
+    static const char image[] = "FAKECUBIN arch=90 entry=copy";
+    uint64_t values[4] = {7};
+    filch_cuda_desc cuda = FILCH_CUDA_DESC_INIT;
+    filch_codelet_desc how = FILCH_CODELET_DESC_INIT;
+    filch_data_desc what = FILCH_DATA_DESC_INIT;
+    filch_codelet *codelet = NULL;
+    filch_data *data = NULL;
+    filch_graph *graph = NULL;
+    fakecuda_register_filch("copy", copy, 2, false, 0);
+    cuda.image = image;
+    cuda.image_bytes = sizeof image;
+    cuda.entry = "copy";
+    how.name = "copy";
+    how.cuda = &cuda;
+    what.ptr = values;
+    what.element = sizeof *values;
+    what.rows = 4;
+    what.tile_rows = 1;
+    assert_ok(filch_codelet_create(runtime, &how, &codelet));
+    assert_ok(filch_data_create(runtime, &what, &data));
+    assert_ok(filch_graph_create(runtime, NULL, &graph));
+    uint64_t before = fakecuda_bytes(0, 1) + fakecuda_bytes(1, 0);
+    add_copy(graph, codelet, data, 0, 1, 1);
+    add_copy(graph, codelet, data, 1, 2, 2);
+    add_copy(graph, codelet, data, 2, 3, 1);
+    assert_ok(filch_graph_run(graph, NULL, NULL));
+    assert_int_equal(values[3], 10);
+    assert_ok(filch_graph_destroy(graph));
+    return fakecuda_bytes(0, 1) + fakecuda_bytes(1, 0) - before;
+}
+
+/* Streams and events of a GPU's lanes: without them there is no runtime, and the error names call
+ * and GPU; without those of the lane between GPUs copies take the way over the host. */
+static void lanes_that_cannot_be_made_are_told_or_done_without(void **state)
+{
+    static const char *const calls[] = {"cuStreamCreate", "cuEventCreate"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        uint32_t refused = 0, apart = 0;
+        bool is_met = true;
+        for (uint64_t nth = 1; is_met; nth += i == 0 ? 1 : 127) { /* a lane has 128 events */
+            filch_error error = FILCH_ERROR_INIT;
+            filch_status status = start_failing(calls[i], nth, 2, &error);
+            is_met = status != FILCH_OK || fakecuda_count(calls[i]) >= nth;
+            if (status != FILCH_OK) {
+                assert_int_equal(status, FILCH_NO_DEVICE_MEMORY);
+                assert_int_equal(error.status, status);
+                assert_string_equal(error.call, calls[i]);
+                assert_true(strcmp(error.device, "cuda:0") == 0 ||
+                            strcmp(error.device, "cuda:1") == 0);
+                refused++;
+            } else {
+                fakecuda_reset(); /* the failure was the creation's */
+                uint64_t between_gpus = pass_on();
+                apart += between_gpus < 2 * sizeof(uint64_t);
+                assert_true(is_met || between_gpus == 2 * sizeof(uint64_t));
+                stop();
+            }
+            assert_int_equal(fakecuda_live("stream"), 0);
+            assert_int_equal(fakecuda_live("event"), 0);
+            assert_int_equal(fakecuda_live("context"), 0);
+            assert_int_equal(fakecuda_violations(), 0);
+        }
+        assert_true(refused >= 2);
+        assert_true(apart >= 2);
+    }
+}
+
 static void bad_arguments_are_refused(void **state)
 {
     filch_link link = {.size = sizeof link}, before = link;
@@ -150,6 +254,7 @@ int main(void)
         cmocka_unit_test(links_are_described),
         cmocka_unit_test(bandwidth_is_there_once_measured),
         cmocka_unit_test(a_link_that_fails_spares_the_others),
+        cmocka_unit_test(lanes_that_cannot_be_made_are_told_or_done_without),
         cmocka_unit_test(bad_arguments_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

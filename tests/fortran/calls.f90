@@ -297,7 +297,7 @@ contains
       tasks(k) = filch_task_of(code, [filch_rw(data, 2*k)], args=c_loc(numbers(k)))
     end do
     call graph%add_many(tasks, names, added, error) ! tile 6 of 4
-    call expect(error, FILCH_INVALID_ARGUMENT, '2')
+    call expect(error, FILCH_INVALID_ARGUMENT, 'tasks(3): task #')
     call require(added == 2 .and. all(names(:2) > 0) .and. names(3) == 0, 'two are added')
     call graph%add_many(unset, error=error)
     call expect(error, FILCH_INVALID_ARGUMENT, 'tasks(1): is not of filch_task_of()')

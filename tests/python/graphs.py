@@ -62,6 +62,22 @@ class Many(check.Case):
         with self.assertRaisesRegex(TypeError, r"tasks\[1\] is no task\(\), but a int"):
             graph.add_many([filch.task(print), 4])
 
+    def test_calls_named(self):
+        graph = self.runtime.graph()
+        first, second = graph.add(print), graph.add(print)
+        graph.edge(first, second)
+        graph.edge(second, first)
+        for run, call in (graph.submit, "filch_graph_submit"), (graph.run, "filch_graph_run"):
+            with self.refuses("CYCLE") as caught:
+                run()
+            self.assertEqual(caught.exception.call, call)
+        with filch.Runtime("host:1") as other:
+            batch = other.batch(4, print, filch.read(self.runtime.data(np.zeros(4), tile=1)))
+            for run, call in (batch.submit, "filch_batch_submit"), (batch.run, "filch_batch_run"):
+                with self.refuses("WRONG_RUNTIME") as caught:
+                    run()
+                self.assertEqual(caught.exception.call, call)
+
     def test_open(self):
         for limit in 0, 3:
             seen, graph = [], self.runtime.open_graph(max_live=limit)

@@ -232,6 +232,45 @@ static filch_graph *labelled_graph(const char *label, filch_graph_kind kind)
     return graph;
 }
 
+static void running_jobs_are_told_by_their_labels(void **state)
+{
+    (void)state;
+    static const char *const labels[] = {"first", "", "second", "first", "third", "fourth"};
+    enum { COUNT = sizeof labels / sizeof *labels };
+    filch_graph *graphs[COUNT];
+    unsigned told = 0;
+    for (int i = 0; i < COUNT; ++i) {
+        filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
+        graphs[i] = fixture_graph(runtime, FILCH_GRAPH_OPEN); /* runs until it is closed */
+        submit.label = labels[i];
+        assert_ok(filch_graph_submit(graphs[i], &submit, NULL));
+        assert_status(filch_runtime_destroy(runtime), FILCH_BUSY);
+        if (i == 0) {
+            assert_string_equal(fixture_error(runtime).text, "jobs still running: 1 ('first')");
+        }
+        if (i == 3) {
+            assert_says(FILCH_BUSY, "", "jobs still running: 4 (");
+            assert_text(fixture_error(runtime).text, "'second'");
+            assert_null(strstr(fixture_error(runtime).text, "..."));
+        }
+    }
+    assert_says(FILCH_BUSY, "", "jobs still running: 6 (");
+    assert_text(fixture_error(runtime).text, ", ...)");
+    for (int i = 0; i < COUNT; ++i) {
+        char quoted[16];
+        snprintf(quoted, sizeof quoted, "'%s'", labels[i]);
+        told += i != 3 && strstr(fixture_error(runtime).text, quoted) != NULL;
+    }
+    assert_int_equal(told, 3);
+    for (int i = 0; i < COUNT; ++i) {
+        assert_ok(filch_graph_close(graphs[i]));
+    }
+    assert_ok(filch_runtime_drain(runtime, -1));
+    for (int i = 0; i < COUNT; ++i) {
+        assert_ok(filch_graph_destroy(graphs[i]));
+    }
+}
+
 static void what_is_busy_is_told_by_its_label(void **state)
 {
     (void)state;
@@ -322,6 +361,64 @@ static void a_handle_of_another_kind_is_told_as_such(void **state)
                 "the combining codelet is of another kind: a data handle");
     assert_ok(filch_graph_destroy(graph));
     assert_ok(filch_data_destroy(data));
+}
+
+static void what_is_another_runtimes_is_told_by_its_label(void **state)
+{
+    (void)state;
+    filch_runtime *own = fixture_runtime("host:1", FILCH_DRIVE_POLL, NULL);
+    filch_codelet *strange = fixture_codelet(own, "strange", fixture_nothing, 0);
+    filch_data_desc desc = FILCH_DATA_DESC_INIT;
+    filch_data *far = NULL, *unnamed = fixture_vector(own, buffer, 8, 100, 10);
+    filch_data *near = fixture_vector(runtime, buffer, 8, 100, 10);
+    filch_graph *graph = labelled_graph("sweep", FILCH_GRAPH_CLOSED);
+    filch_access access = {.mode = FILCH_READ};
+    filch_batch_access item = {.mode = FILCH_READ};
+    filch_task_desc task = FILCH_TASK_DESC_INIT;
+    filch_batch_desc batch = FILCH_BATCH_DESC_INIT;
+    desc.ptr = buffer;
+    desc.element = 8;
+    desc.rows = 100;
+    desc.label = "far";
+    assert_ok(filch_data_create(own, &desc, &far));
+    task.codelet = strange;
+    assert_status(filch_graph_add(graph, &task, NULL), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "strange", "the codelet 'strange' belongs to another runtime");
+    task.codelet = nothing;
+    task.accesses = &access;
+    task.access_count = 1;
+    access.data = far;
+    assert_status(filch_graph_add(graph, &task, NULL), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "nothing",
+                "access 0: the data handle 'far' belongs to another runtime");
+    access.data = unnamed;
+    assert_status(filch_graph_add(graph, &task, NULL), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "nothing",
+                "access 0: the data handle belongs to another runtime");
+    batch.codelet = nothing;
+    batch.accesses = &item;
+    batch.access_count = 1;
+    item.data = far;
+    assert_status(filch_batch_submit(runtime, &batch, NULL, NULL), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "far",
+                "access 0: the data handle 'far' belongs to another runtime");
+    batch.codelet = strange;
+    assert_status(filch_batch_submit(runtime, &batch, NULL, NULL), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "strange", "the codelet 'strange' belongs to another runtime");
+    assert_status(filch_graph_discard(graph, far), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "far", "the data handle 'far' belongs to another runtime");
+    assert_status(filch_graph_read_only(graph, far), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "far", "the data handle 'far' belongs to another runtime");
+    assert_status(filch_graph_partition(graph, near, far), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "far", "'child' 'far' belongs to another runtime");
+    assert_status(filch_data_reduction(near, nothing, strange), FILCH_WRONG_RUNTIME);
+    assert_says(FILCH_WRONG_RUNTIME, "strange",
+                "the combining codelet 'strange' belongs to another runtime");
+    assert_ok(filch_graph_destroy(graph));
+    assert_ok(filch_data_destroy(near));
+    assert_ok(filch_data_destroy(far));
+    assert_ok(filch_data_destroy(unnamed));
+    assert_ok(filch_runtime_destroy(own));
 }
 
 static void an_edge_tells_the_number_of_the_task(void **state)
@@ -604,8 +701,10 @@ int main(void)
         cmocka_unit_test(an_error_says_which_task_it_was),
         cmocka_unit_test(a_held_handle_says_that_it_is_held),
         cmocka_unit_test(an_acquired_handle_is_not_destroyed),
+        cmocka_unit_test(running_jobs_are_told_by_their_labels),
         cmocka_unit_test(what_is_busy_is_told_by_its_label),
         cmocka_unit_test(a_handle_of_another_kind_is_told_as_such),
+        cmocka_unit_test(what_is_another_runtimes_is_told_by_its_label),
         cmocka_unit_test(an_edge_tells_the_number_of_the_task),
         cmocka_unit_test(a_block_that_is_too_large_tells_what_its_counts_mean),
         cmocka_unit_test(a_run_is_named_by_the_function_that_was_called),

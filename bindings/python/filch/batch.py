@@ -69,8 +69,8 @@ class Batch:
     def run(self, *, label=None, on_failure="skip"):
         """Runs the batch to its end; see Job.wait() and Graph.run()."""
         made, desc, submit, _ = self._job(label, on_failure)
-        Job(made).run(lib.filch_batch_submit, self._runtime.handle, ctypes.byref(desc),
-                      ctypes.byref(submit))
+        Job(made).run("filch_batch_run", lib.filch_batch_submit, self._runtime.handle,
+                      ctypes.byref(desc), ctypes.byref(submit))
 
     def _job(self, label, on_failure):
         """A job to be submitted, its descriptors, and the arguments in them."""

@@ -306,7 +306,8 @@ class Graph:
         before = self._state.run.failures
         self._state.run.failures = made.failures
         try:
-            Job(made).run(lib.filch_graph_submit, self._state.handle, ctypes.byref(desc))
+            Job(made).run("filch_graph_run", lib.filch_graph_submit, self._state.handle,
+                          ctypes.byref(desc))
         except Error:
             if made.handle is None:         # refused
                 self._state.run.failures = before

@@ -3,7 +3,7 @@
 import ctypes
 
 from . import c
-from .error import Status, failed
+from .error import Error, Status, failed
 from .library import TextStream, lib
 from .owner import State
 
@@ -67,11 +67,18 @@ class Job:
         state.runtime.raise_for(status)
         return True
 
-    def run(self, submit, *arguments):
-        """Submits the job and waits; cancels the job where an exception ends that."""
+    def run(self, call, submit, *arguments):
+        """Submits the job and waits; cancels the job where an exception ends that.
+
+        call is the function of C's that does both; errors of the submission name it.
+        """
         state = self._state
         try:
-            state.check(submit, *arguments, ctypes.byref(state.cell))
+            try:
+                state.check(submit, *arguments, ctypes.byref(state.cell))
+            except Error as error:
+                error.call = call
+                raise
             self.wait()
         except BaseException:
             if state.handle is not None and self.status == c.FILCH_NOT_READY:

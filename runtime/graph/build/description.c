@@ -151,14 +151,12 @@ static inline filch_status check_access(const filch_graph *graph, const filch_ta
                                                       : "unknown mode",
                                (int)mode);
     }
-    if (FL_UNLIKELY(!fl_object_lives(data, FL_MAGIC_DATA))) {
-        return fl_graph_refuse(graph, desc, FILCH_INVALID_HANDLE, "access %u: the data handle %s",
-                               i, fl_object_wrong(data, FL_MAGIC_DATA));
-    }
-    if (FL_UNLIKELY(data->object.core != graph->object.core)) {
-        return fl_graph_refuse(graph, desc, FILCH_WRONG_RUNTIME,
-                               "access %u: %s%s%s belongs to another runtime", i,
-                               FL_NAME("handle ", data->label, "the handle"));
+    filch_status standing = fl_object_standing(graph->object.core, data, FL_MAGIC_DATA);
+    if (FL_UNLIKELY(standing != FILCH_OK)) {
+        const fl_argument argument = fl_data_argument(data, "the data handle");
+        char text[FL_ARGUMENT_TEXT];
+        return fl_graph_refuse(graph, desc, standing, "access %u: %s", i,
+                               fl_argument_explain(&argument, text));
     }
     if (FL_UNLIKELY(access->row >= data->tiles_down || access->col >= data->tiles_across)) {
         return fl_graph_refuse(graph, desc, FILCH_INVALID_ARGUMENT,
@@ -228,13 +226,11 @@ filch_status fl_description_check(const filch_graph *graph, const filch_task_des
 {
     fl_core *core = graph->object.core;
     const filch_codelet *codelet = desc->codelet;
-    if (FL_UNLIKELY(!fl_object_lives(codelet, FL_MAGIC_CODELET))) {
-        return fl_graph_refuse(graph, desc, FILCH_INVALID_HANDLE, "the codelet %s",
-                               fl_object_wrong(codelet, FL_MAGIC_CODELET));
-    }
-    if (codelet->object.core != core) {
-        return fl_graph_refuse(graph, desc, FILCH_WRONG_RUNTIME,
-                               "codelet '%s' belongs to another runtime", codelet->name);
+    filch_status standing = fl_object_standing(core, codelet, FL_MAGIC_CODELET);
+    if (FL_UNLIKELY(standing != FILCH_OK)) {
+        const fl_argument argument = fl_codelet_argument(codelet, "the codelet");
+        char text[FL_ARGUMENT_TEXT];
+        return fl_graph_refuse(graph, desc, standing, "%s", fl_argument_explain(&argument, text));
     }
     if (codelet->device_count == 0) {
         return fl_graph_refuse(graph, desc, FILCH_NO_DEVICE,

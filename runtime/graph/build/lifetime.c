@@ -92,14 +92,10 @@ filch_status fl_lifetimes_end(filch_graph *graph)
 static filch_status check_handle(const filch_graph *graph, const filch_data *data)
 {
     fl_core *core = graph->object.core;
-    if (!fl_object_lives(data, FL_MAGIC_DATA)) {
-        return fl_core_fail(core, FILCH_INVALID_HANDLE, DISCARD, graph->label, "the data handle %s",
-                            fl_object_wrong(data, FL_MAGIC_DATA));
-    }
-    if (data->object.core != core) {
-        return fl_core_fail(core, FILCH_WRONG_RUNTIME, DISCARD, data->label,
-                            "%s%s%s belongs to another runtime",
-                            FL_NAME("", data->label, "the handle"));
+    const fl_argument argument = fl_data_argument(data, "the data handle");
+    filch_status status = fl_argument_check(core, &argument, DISCARD, graph->label);
+    if (status != FILCH_OK) {
+        return status;
     }
     return fl_data_is_temporary(data)
                ? FILCH_OK

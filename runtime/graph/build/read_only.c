@@ -72,16 +72,9 @@ filch_status filch_graph_read_only(filch_graph *graph, filch_data *data)
         return status;
     }
     fl_core *core = graph->object.core;
-    if (!fl_object_lives(data, FL_MAGIC_DATA)) {
-        return fl_core_fail(core, FILCH_INVALID_HANDLE, CALL, graph->label, "the data handle %s",
-                            fl_object_wrong(data, FL_MAGIC_DATA));
-    }
-    if (data->object.core != core) {
-        return fl_core_fail(core, FILCH_WRONG_RUNTIME, CALL, data->label,
-                            "%s%s%s belongs to another runtime",
-                            FL_NAME("", data->label, "the handle"));
-    }
-    status = fl_data_refuse_inner(data, CALL);
+    const fl_argument argument = fl_data_argument(data, "the data handle");
+    status = fl_argument_check(core, &argument, CALL, graph->label);
+    status = status == FILCH_OK ? fl_data_refuse_inner(data, CALL) : status;
     if (status != FILCH_OK) {
         return status;
     }

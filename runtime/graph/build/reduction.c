@@ -186,14 +186,11 @@ static filch_status check_codelets(const filch_data *data, const filch_codelet *
     }
     for (int i = 0; i < 2; ++i) {
         const filch_codelet *codelet = i == 0 ? init : combine;
-        if (!fl_object_lives(codelet, FL_MAGIC_CODELET)) {
-            return fl_core_fail(core, FILCH_INVALID_HANDLE, REDUCTION, data->label,
-                                "the %s codelet %s", i == 0 ? "neutral" : "combining",
-                                fl_object_wrong(codelet, FL_MAGIC_CODELET));
-        }
-        if (codelet->object.core != core) {
-            return fl_core_fail(core, FILCH_WRONG_RUNTIME, REDUCTION, data->label,
-                                "codelet '%s' belongs to another runtime", codelet->name);
+        const fl_argument argument =
+            fl_codelet_argument(codelet, i == 0 ? "the neutral codelet" : "the combining codelet");
+        filch_status status = fl_argument_check(core, &argument, REDUCTION, data->label);
+        if (status != FILCH_OK) {
+            return status;
         }
         if (codelet->arg_size != 0 || fl_codelet_may_pend(codelet)) {
             return fl_core_fail(core, FILCH_INVALID_ARGUMENT, REDUCTION, data->label,

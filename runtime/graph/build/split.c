@@ -392,8 +392,7 @@ static filch_status partition(filch_graph *graph, filch_data *parent, filch_data
     return FILCH_OK;
 }
 
-static filch_status unpartition(filch_graph *graph, const filch_data *parent,
-                                const filch_data *child)
+static filch_status unpartition(filch_graph *graph, filch_data *parent, filch_data *child)
 {
     fl_split_part *part = find_part(graph, child);
     if (part == NULL || part->split->current != part) {
@@ -410,16 +409,12 @@ static filch_status check_handles(const filch_graph *graph, const filch_data *pa
                                   const filch_data *child, const char *call)
 {
     fl_core *core = graph->object.core;
-    bool has_parent = fl_object_lives(parent, FL_MAGIC_DATA);
-    if (!has_parent || !fl_object_lives(child, FL_MAGIC_DATA)) {
-        return fl_core_fail(core, FILCH_INVALID_HANDLE, call, graph->label, "'%s' %s",
-                            has_parent ? "child" : "parent",
-                            fl_object_wrong(has_parent ? child : parent, FL_MAGIC_DATA));
-    }
-    if (parent->object.core != core || child->object.core != core) {
-        return fl_core_fail(core, FILCH_WRONG_RUNTIME, call, parent->label,
-                            "'%s' belongs to another runtime",
-                            parent->object.core != core ? parent->label : child->label);
+    const fl_argument whole = fl_data_argument(parent, "'parent'");
+    const fl_argument part = fl_data_argument(child, "'child'");
+    filch_status status = fl_argument_check(core, &whole, call, graph->label);
+    status = status == FILCH_OK ? fl_argument_check(core, &part, call, graph->label) : status;
+    if (status != FILCH_OK) {
+        return status;
     }
     return child->parent == parent
                ? FILCH_OK
@@ -427,30 +422,29 @@ static filch_status check_handles(const filch_graph *graph, const filch_data *pa
                               "'%s' is not a partition of '%s'", child->label, parent->label);
 }
 
-filch_status filch_graph_partition(filch_graph *graph, filch_data *parent, filch_data *child)
+/* Changes the tiling that the graph uses, by a step: partition or unpartition. */
+static filch_status change(filch_graph *graph, filch_data *parent, filch_data *child,
+                           const char *call,
+                           filch_status (*step)(filch_graph *, filch_data *, filch_data *))
 {
-    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
-    status = status == FILCH_OK ? check_handles(graph, parent, child, PARTITION) : status;
+    filch_status status = fl_object_check_for(graph, FL_MAGIC_GRAPH, call);
+    status = status == FILCH_OK ? check_handles(graph, parent, child, call) : status;
     if (status != FILCH_OK) {
         return status;
     }
     fl_latch_lock(&graph->lock);
-    status = fl_graph_check_grows(graph, PARTITION);
-    status = status == FILCH_OK ? partition(graph, parent, child) : status;
+    status = fl_graph_check_grows(graph, call);
+    status = status == FILCH_OK ? step(graph, parent, child) : status;
     fl_latch_unlock(&graph->lock);
     return status;
 }
 
+filch_status filch_graph_partition(filch_graph *graph, filch_data *parent, filch_data *child)
+{
+    return change(graph, parent, child, PARTITION, partition);
+}
+
 filch_status filch_graph_unpartition(filch_graph *graph, filch_data *parent, filch_data *child)
 {
-    filch_status status = fl_object_check(graph, FL_MAGIC_GRAPH);
-    status = status == FILCH_OK ? check_handles(graph, parent, child, UNPARTITION) : status;
-    if (status != FILCH_OK) {
-        return status;
-    }
-    fl_latch_lock(&graph->lock);
-    status = fl_graph_check_grows(graph, UNPARTITION);
-    status = status == FILCH_OK ? unpartition(graph, parent, child) : status;
-    fl_latch_unlock(&graph->lock);
-    return status;
+    return change(graph, parent, child, UNPARTITION, unpartition);
 }

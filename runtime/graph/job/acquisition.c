@@ -66,7 +66,7 @@ static filch_status enter(filch_hold *hold, filch_error *error)
 {
     filch_data *data = hold->use.data;
     uint32_t tile;
-    if (data->is_held) {
+    if (data->is_acquired) {
         return fl_error_fill(
             error, (fl_fault){.status = FILCH_BUSY, .call = ACQUIRE, .label = data->label},
             "the host has acquired %s%s%s and not released it",

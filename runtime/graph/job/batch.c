@@ -426,16 +426,15 @@ static filch_status check_callback(fl_core *core, const fl_batch *batch,
 
 static filch_status check_handle(fl_core *core, const filch_batch_access *access, uint32_t i)
 {
-    if (!fl_object_lives(access->data, FL_MAGIC_DATA)) {
-        return fl_core_fail(core, FILCH_INVALID_HANDLE, SUBMIT, NULL,
-                            "access %u: the data handle %s", i,
-                            fl_object_wrong(access->data, FL_MAGIC_DATA));
+    filch_status status = fl_object_standing(core, access->data, FL_MAGIC_DATA);
+    if (status != FILCH_OK) {
+        const fl_argument argument = fl_data_argument(access->data, "the data handle");
+        char text[FL_ARGUMENT_TEXT];
+        return fail(core, status, i, status == FILCH_WRONG_RUNTIME ? argument.name : NULL,
+                    fl_argument_explain(&argument, text));
     }
     const char *label = access->data->label;
-    if (access->data->object.core != core) {
-        return fail(core, FILCH_WRONG_RUNTIME, i, label, "the handle is another runtime's");
-    }
-    filch_status status = fl_data_refuse_inner(access->data, SUBMIT);
+    status = fl_data_refuse_inner(access->data, SUBMIT);
     status = status == FILCH_OK ? fl_data_refuse_csr(access->data, SUBMIT) : status;
     if (status != FILCH_OK) {
         return status;
@@ -484,13 +483,10 @@ static filch_status check_desc(fl_core *core, const filch_batch_desc *desc)
         return status;
     }
     const filch_codelet *codelet = desc->codelet;
-    if (!fl_object_lives(codelet, FL_MAGIC_CODELET)) {
-        return fl_core_fail(core, FILCH_INVALID_HANDLE, SUBMIT, NULL, "the codelet %s",
-                            fl_object_wrong(codelet, FL_MAGIC_CODELET));
-    }
-    if (codelet->object.core != core) {
-        return fl_core_fail(core, FILCH_WRONG_RUNTIME, SUBMIT, codelet->name,
-                            "the codelet is another runtime's");
+    const fl_argument argument = fl_codelet_argument(codelet, "the codelet");
+    status = fl_argument_check(core, &argument, SUBMIT, NULL);
+    if (status != FILCH_OK) {
+        return status;
     }
     if (codelet->device_count == 0) {
         return fl_core_fail(core, FILCH_NO_DEVICE, SUBMIT, codelet->name,
@@ -759,15 +755,12 @@ filch_status fl_batch_start(fl_core *core, fl_batch *batch, const filch_submit_d
         fl_batch_free(core, batch);
         return fl_core_fail(core, status, call, error.label, "%s", error.text);
     }
-    filch_job *made = fl_job_new(core, submit);
+    filch_job *made = fl_job_new(core, submit, codelet->name);
     if (made == NULL) {
         fl_batch_free(core, batch);
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, call, codelet->name, "no memory for a job");
     }
     made->batch = batch;
-    if (made->label[0] == '\0') {
-        snprintf(made->label, sizeof made->label, "%s", codelet->name);
-    }
     status = fl_job_take_events(made, submit, call);
     if (status != FILCH_OK) {
         fl_job_discard(made);

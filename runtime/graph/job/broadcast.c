@@ -162,12 +162,9 @@ static filch_status make_job(filch_data *data, const filch_broadcast_desc *how,
                              const filch_submit_desc *submit, filch_job **made)
 {
     fl_core *core = data->object.core;
-    filch_job *job = fl_job_new(core, submit);
+    filch_job *job = fl_job_new(core, submit, data->label);
     if (job == NULL) {
         return refuse(data, FILCH_OUT_OF_MEMORY, "no memory for a job");
-    }
-    if (job->label[0] == '\0') {
-        memcpy(job->label, data->label, sizeof job->label);
     }
     filch_status status = make_broadcast(data, how, &job->broadcast);
     status = status == FILCH_OK ? fl_job_take_events(job, submit, CALL) : status;

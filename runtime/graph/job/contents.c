@@ -109,7 +109,7 @@ filch_status fl_graph_check_handles(const filch_graph *graph, const char *label,
     filch_status status = FILCH_OK;
     for (size_t i = 0; i < graph->slot_count && status == FILCH_OK; ++i) {
         const filch_data *data = graph->slots[i]->use.data;
-        status = data->is_held ? fl_data_fail_held(data, label, error) : FILCH_OK;
+        status = data->is_acquired ? fl_data_fail_acquired(data, label, error) : FILCH_OK;
     }
     for (size_t i = 0; i < graph->slot_count && status == FILCH_OK; ++i) {
         status = check_slot(graph->slots[i], error);

@@ -137,7 +137,7 @@ void fl_job_unreserve(fl_core *core)
     fl_mutex_unlock(&core->lock);
 }
 
-filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit)
+filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit, const char *label)
 {
     filch_job *job = pool_take(core);
     if (job == NULL) {
@@ -148,7 +148,6 @@ filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit)
     }
     fl_store_relaxed(&job->refs, 2);
     fl_store_relaxed(&job->is_lent, 0);
-    fl_store_relaxed(&job->result, (int32_t)FILCH_NOT_READY);
     job->graph = NULL;
     job->uses = NULL;
     job->before = job->behind = NULL;
@@ -172,7 +171,8 @@ filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit)
     job->on_complete = submit->on_complete;
     job->user = submit->user;
     job->signal = NULL;
-    snprintf(job->label, sizeof job->label, "%s", submit->label != NULL ? submit->label : "");
+    bool has_label = submit->label != NULL && submit->label[0] != '\0';
+    snprintf(job->label, sizeof job->label, "%s", has_label ? submit->label : label);
     job->next = NULL;
     job->late = NULL;
     fl_store_relaxed(&job->runs, 0);
@@ -193,6 +193,8 @@ filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit)
     job->is_resumed = false;
     fl_store_relaxed(&job->object.magic, (uint32_t)FL_MAGIC_JOB);
     core->scheduler->job_reset(core->scheduler, job);
+    /* Release: a thread that finds the job running (filch_runtime_destroy) reads its label. */
+    fl_store_release(&job->result, (int32_t)FILCH_NOT_READY);
     return job;
 }
 
@@ -338,8 +340,8 @@ filch_status fl_job_enqueue(filch_job *job, filch_error *error)
     fl_core *core = job->object.core;
     size_t count = fl_job_use_count(job);
     for (size_t i = 0; i < count; ++i) {
-        if (fl_job_use(job, i)->data->is_held) {
-            return fl_data_fail_held(fl_job_use(job, i)->data, job->label, error);
+        if (fl_job_use(job, i)->data->is_acquired) {
+            return fl_data_fail_acquired(fl_job_use(job, i)->data, job->label, error);
         }
     }
     filch_status status = fl_job_check_contents(job, error);

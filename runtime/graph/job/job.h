@@ -172,8 +172,8 @@ void fl_job_note_skipped(filch_job *job, uint64_t lo, uint64_t hi);
 /* --- Submission of graphs and batches. --- */
 
 /* Returns a new job with the user's and the run's references, private to the caller; null: no
- * memory. */
-filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit);
+ * memory. label: the job's label where the submission has none. */
+filch_job *fl_job_new(fl_core *core, const filch_submit_desc *submit, const char *label);
 /* Makes spare job objects until a later fl_job_new surely needs no memory. */
 filch_status fl_job_reserve(fl_core *core);
 /* Undoes a successful fl_job_reserve, when the graph is freed. The spare job stays for the next

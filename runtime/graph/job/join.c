@@ -186,7 +186,7 @@ static filch_status take_places(fl_joining *joining)
 {
     for (uint32_t i = 0; i < joining->count; ++i) {
         const fl_slot *slot = joining->entries[i].slot;
-        if (!slot->is_joined && slot->use.data->is_held) {
+        if (!slot->is_joined && slot->use.data->is_acquired) {
             snprintf(joining->text, joining->bytes,
                      "the host has acquired %s%s%s and not released it",
                      FL_NAME("the handle ", slot->use.data->label, "the handle"));

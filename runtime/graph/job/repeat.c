@@ -98,7 +98,7 @@ static void start_next(fl_repeat *repeat)
     fl_core *core = repeat->job->object.core;
     filch_job *last = repeat->job->present; /* parked: no other thread changes the newest run */
     fl_graph_rank_between(graph);
-    filch_job *next = fl_job_new(core, &repeat->submit);
+    filch_job *next = fl_job_new(core, &repeat->submit, "");
     if (next != NULL) {
         fill_run(repeat, next);
     }
@@ -320,13 +320,10 @@ static fl_repeat *make(filch_graph *graph, const filch_repeat_desc *desc,
 {
     fl_core *core = graph->object.core;
     fl_repeat *repeat = fl_alloc_zeroed(&core->memory, sizeof *repeat);
-    filch_job *job = repeat != NULL ? fl_job_new(core, submit) : NULL;
+    filch_job *job = repeat != NULL ? fl_job_new(core, submit, graph->label) : NULL;
     if (job == NULL) {
         fl_free(&core->memory, repeat, sizeof *repeat);
         return NULL;
-    }
-    if (job->label[0] == '\0') {
-        memcpy(job->label, graph->label, sizeof job->label);
     }
     job->blocked = 0; /* the job waits for the present run alone */
     job->is_repetition = true;

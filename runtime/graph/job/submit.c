@@ -123,12 +123,9 @@ filch_status fl_graph_make_job(filch_graph *graph, const filch_submit_desc *subm
     if (graph->kind == FILCH_GRAPH_CLOSED && is_idle) {
         fl_graph_rank_anew(graph); /* we hold graph->lock: no run begins */
     }
-    filch_job *job = fl_job_new(core, submit);
+    filch_job *job = fl_job_new(core, submit, graph->label);
     if (job == NULL) {
         return fl_core_fail(core, FILCH_OUT_OF_MEMORY, call, graph->label, "no memory for a job");
-    }
-    if (job->label[0] == '\0') {
-        memcpy(job->label, graph->label, sizeof job->label);
     }
     job->graph = graph;
     job->ran = graph;

@@ -48,6 +48,12 @@ static inline bool fl_codelet_may_pend(const filch_codelet *codelet)
     return (codelet->flags & FILCH_CODELET_MAY_PEND) != 0;
 }
 
+/* A codelet as an argument of a call; what: how the call names it. */
+static inline fl_argument fl_codelet_argument(const filch_codelet *codelet, const char *what)
+{
+    return (fl_argument){codelet, FL_MAGIC_CODELET, what, codelet != NULL ? codelet->name : ""};
+}
+
 static inline bool fl_codelet_runs_on(const filch_codelet *codelet, uint32_t device)
 {
     return fl_devices_have(codelet->runs_on, device);

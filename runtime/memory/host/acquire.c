@@ -7,7 +7,7 @@
 
 bool fl_data_is_acquired(const filch_data *data, uint32_t row, uint32_t col)
 {
-    bool is_acquired = data->is_held;
+    bool is_acquired = data->is_acquired;
     for (const fl_queued_access *use = data->first; use != NULL && !is_acquired; use = use->next) {
         is_acquired = use->is_hold && use->granted && fl_tiles_have(use->used, row, col);
     }
@@ -43,10 +43,10 @@ bool fl_data_find_unwritten(const filch_data *data, fl_tiles tiles, uint32_t *ti
 static filch_status hold(filch_data *data, filch_access_mode mode)
 {
     fl_core *core = data->object.core;
-    if (data->first != NULL || data->is_held) {
-        return fl_core_fail(core, data->is_held ? FILCH_WRONG_STATE : FILCH_BUSY, ACQUIRE,
+    if (data->first != NULL || data->is_acquired) {
+        return fl_core_fail(core, data->is_acquired ? FILCH_WRONG_STATE : FILCH_BUSY, ACQUIRE,
                             data->label, "%s%s%s %s", FL_NAME("handle ", data->label, "the handle"),
-                            data->is_held          ? "is acquired already"
+                            data->is_acquired      ? "is acquired already"
                             : data->first->is_hold ? "has tiles that the host holds"
                                                    : "is used by a job that is not complete");
     }
@@ -58,7 +58,7 @@ static filch_status hold(filch_data *data, filch_access_mode mode)
         return error.status;
     }
     fl_data_note_host(data);
-    data->is_held = true;
+    data->is_acquired = true;
     data->is_written = (mode & FILCH_WRITE) != 0;
     return FILCH_OK;
 }
@@ -88,7 +88,7 @@ filch_status filch_data_acquire(filch_data *data, filch_access_mode mode)
     status = fl_data_fetch_host(core->places, data, fl_data_all_tiles(data), mode, &error);
     if (status != FILCH_OK) {
         fl_mutex_lock(&core->lock);
-        data->is_held = false;
+        data->is_acquired = false;
         fl_mutex_unlock(&core->lock);
         fl_error_store(&core->errors, &error);
     }
@@ -104,10 +104,10 @@ filch_status filch_data_release(filch_data *data)
     fl_core *core = data->object.core;
     filch_error error = FILCH_ERROR_INIT;
     fl_mutex_lock(&core->lock);
-    bool is_held = data->is_held, is_written = data->is_written;
+    bool is_acquired = data->is_acquired, is_written = data->is_written;
     data->is_written = false;
     fl_mutex_unlock(&core->lock);
-    if (!is_held) {
+    if (!is_acquired) {
         return fl_core_fail(core, FILCH_WRONG_STATE, "filch_data_release", data->label,
                             "%s%s%s is not acquired",
                             FL_NAME("handle ", data->label, "the handle"));
@@ -116,7 +116,7 @@ filch_status filch_data_release(filch_data *data)
         status = fl_data_host_wrote(core->places, data, fl_data_all_tiles(data), &error);
     }
     fl_mutex_lock(&core->lock);
-    data->is_held = false;
+    data->is_acquired = false;
     for (uint32_t tile = 0; is_written && tile < fl_data_tile_count(data); ++tile) {
         fl_data_note_written(data, tile);
     }

@@ -477,7 +477,7 @@ static const char *user_of(const filch_data *data)
         }
     }
     return data->first != NULL   ? "has tiles that the host holds (filch_hold_release)"
-           : data->is_held       ? "is acquired by the host (filch_data_release)"
+           : data->is_acquired   ? "is acquired by the host (filch_data_release)"
            : data->children != 0 ? "has partitions"
                                  : NULL;
 }
@@ -824,7 +824,7 @@ void fl_data_free_parts(filch_data *data)
     data->row_starts = data->col_starts = data->written = NULL;
 }
 
-filch_status fl_data_fail_held(const filch_data *data, const char *label, filch_error *error)
+filch_status fl_data_fail_acquired(const filch_data *data, const char *label, filch_error *error)
 {
     return fl_error_fill(error, (fl_fault){.status = FILCH_BUSY, .label = label},
                          "the host has acquired %s%s%s and not released it",

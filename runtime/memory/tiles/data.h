@@ -102,8 +102,8 @@ struct filch_data {
      * set before the tasks run, and otherwise only a better place is missed. */
     _Atomic bool has_halos;
     bool is_ordered; /* reductions give the same bits on every schedule (graph/build/reduction.h) */
-    bool is_held;    /* the host has acquired the handle; under core->lock */
-    bool is_written; /* the host writes the acquired handle; under core->lock */
+    bool is_acquired; /* the host has acquired the handle; under core->lock */
+    bool is_written;  /* the host writes the acquired handle; under core->lock */
     /* Number of graphs naming the handle; relaxed: the caller's contract orders the check. */
     _Atomic uint32_t graphs;
     /* Parent of a partition: the handle owning the buffer. The parent owns the contents as well;
@@ -234,9 +234,15 @@ filch_status fl_data_refuse_inner(const struct filch_data *data, const char *cal
 /* Returns FILCH_OK, or records FILCH_UNSUPPORTED for the call: the handle is a sparse matrix. */
 filch_status fl_data_refuse_csr(const struct filch_data *data, const char *call);
 
+/* A handle as an argument of a call; what: how the call names it. */
+static inline fl_argument fl_data_argument(const struct filch_data *data, const char *what)
+{
+    return (fl_argument){data, FL_MAGIC_DATA, what, data != NULL ? data->label : ""};
+}
+
 /* Reports, with a label of the caller's, that the host holds the handle: FILCH_BUSY. */
-filch_status fl_data_fail_held(const struct filch_data *data, const char *label,
-                               filch_error *error);
+filch_status fl_data_fail_acquired(const struct filch_data *data, const char *label,
+                                   filch_error *error);
 /* Reports a read of a tile without contents. */
 filch_status fl_data_fail_unwritten(const struct filch_data *data, uint32_t tile, const char *call,
                                     filch_error *error);

@@ -117,7 +117,7 @@ uint32_t fl_admission_called(const fl_sched *sched, const fl_task *task)
             const fl_timeline *timeline = &shared->timelines[d];
             bool has_lane = timeline->count + timeline->others < fl_timeline_lanes(w);
             if (fl_worker_is_unavailable(w) || (is_free && !has_lane) ||
-                (timeline->is_held && shared->tasks.count <= timeline->seen) ||
+                (timeline->has_left_all && shared->tasks.count <= timeline->seen) ||
                 !fl_worker_can_run(w, task)) {
                 continue;
             }

@@ -20,7 +20,7 @@ uint64_t fl_depth_part(const fl_in_flight *flight)
     return ns > FL_SHORT_NS ? (uint64_t)fmin(ns, MOST_PART_NS) : 0;
 }
 
-bool fl_depth_is_held(const fl_worker *w)
+bool fl_depth_is_launching(const fl_worker *w)
 {
     return w->device->held_until != 0 && w->device->held_until > fl_worker_clock(w);
 }
@@ -43,7 +43,7 @@ bool fl_depth_has_room(const fl_worker *w, uint32_t window)
                    w->pipeline.long_ns > (uint64_t)FL_DEPTH_NS &&
                    count >= FL_DEPTH_OF_LANE * w->device->lanes;
     return count < window && w->pipeline.in_flight < most && !is_full && !w->ready.is_dividing &&
-           FL_LIKELY(!fl_depth_is_held(w));
+           FL_LIKELY(!fl_depth_is_launching(w));
 }
 
 /* Tells whether a second device runs items clearly faster than the worker's device. */

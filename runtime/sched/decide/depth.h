@@ -11,7 +11,7 @@ uint32_t fl_depth_of(const fl_worker *worker);
 /* Whether one more item can be put on the device. */
 bool fl_depth_has_room(const fl_worker *worker, uint32_t window);
 /* Whether a launch occupies the worker on a virtual clock, where a step takes no time. */
-bool fl_depth_is_held(const fl_worker *worker);
+bool fl_depth_is_launching(const fl_worker *worker);
 /* Part of worker->pipeline.long_ns that an item in flight adds, ns. */
 uint64_t fl_depth_part(const fl_in_flight *flight);
 

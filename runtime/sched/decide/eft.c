@@ -165,7 +165,7 @@ static bool find(const fl_worker *w, uint64_t t, fl_eft_choice *choice)
         double ns = fmax(fl_cost_of_any(w, first) / FL_LOOK_AGAIN_OF_TIME, FL_LOOK_AGAIN_NS);
         choice->look_at = t + (uint64_t)fmin(ns, 0x1p60);
     }
-    choice->is_held = true;
+    choice->leaves_all = true;
     return false;
 }
 

@@ -12,7 +12,7 @@ typedef struct fl_eft_choice {
     bool is_found;
     fl_ranked_spot spot;            /* the task, if is_found */
     bool explores;                  /* the task measures whether the device is as slow as before */
-    bool is_held;                   /* the queue's tasks were left to other devices */
+    bool leaves_all;                /* the queue's tasks were left to other devices */
     uint64_t look_at;               /* time to look again at tasks left, ns; 0: when told */
     uint64_t called[FL_IDLE_WORDS]; /* free devices with tasks left to them, to be woken */
 } fl_eft_choice;

@@ -171,7 +171,7 @@ uint32_t fl_locality_choose(const fl_worker *w, uint64_t *least)
     return best;
 }
 
-bool fl_locality_is_held(const fl_worker *w, uint32_t lane)
+bool fl_locality_lane_waits(const fl_worker *w, uint32_t lane)
 {
     fl_marker arriving = w->offload->lane_arriving[lane];
     return w->offload->lane_load[lane] != 0 && arriving != 0 &&
@@ -183,7 +183,7 @@ static bool is_last_lane(const fl_worker *w)
 {
     uint32_t held = 0;
     for (uint32_t lane = 0; lane < w->device->lanes; ++lane) {
-        held += fl_locality_is_held(w, lane);
+        held += fl_locality_lane_waits(w, lane);
     }
     return held != 0 && held + 1 >= w->device->lanes;
 }

@@ -26,7 +26,7 @@ uint32_t fl_locality_choose(const fl_worker *worker, uint64_t *least);
 /* Whether a task of the window is of a higher level than `task`. */
 bool fl_locality_passes(const fl_worker *worker, const fl_task *task);
 /* Whether an item on the lane waits for a copy; items behind it wait, too. */
-bool fl_locality_is_held(const fl_worker *worker, uint32_t lane);
+bool fl_locality_lane_waits(const fl_worker *worker, uint32_t lane);
 /* Whether every task of the window lacks an operand while every lane has an item to run, or a
  * further item that waits for a copy would hold the last lane. Where memory is short, only an item
  * that is launched is sure to get its operands: then the last lane is not kept. */

@@ -32,14 +32,14 @@ static void step(fl_sched *sched, uint32_t index)
     /* Precedes the step, because the step acts on the new state. */
     uint64_t turn = fl_presence_turn(w);
     fl_act act = fl_worker_step(w);
-    if (act == FL_ACT_WAIT && w->device->is_looked_at && !fl_depth_is_held(w)) {
+    if (act == FL_ACT_WAIT && w->device->is_looked_at && !fl_depth_is_launching(w)) {
         /* A thread looks a second time before sleeping, too. */
         act = fl_worker_step(w);
     }
     fl_tss_set(sched->core->worker, NULL);
     fl_event_queue_engage(events, index,
                           w->pipeline.in_flight != 0 || fl_worker_is_stalled(w) ||
-                              fl_depth_is_held(w) || fl_host_events_is_on(w));
+                              fl_depth_is_launching(w) || fl_host_events_is_on(w));
     if (act == FL_ACT_MORE) {
         sched->has_moved = true;
         fl_event_queue_add(events, index);

@@ -46,9 +46,9 @@ static bool is_short(const fl_worker *w)
 static bool is_better(const fl_worker *w, uint32_t lane, uint32_t best, bool is_complete)
 {
     const uint32_t *load = w->offload->lane_load;
-    bool is_held = is_complete && fl_locality_is_held(w, lane);
-    bool was_held = is_complete && fl_locality_is_held(w, best);
-    return is_held != was_held ? was_held : load[lane] < load[best];
+    bool waits = is_complete && fl_locality_lane_waits(w, lane);
+    bool best_waits = is_complete && fl_locality_lane_waits(w, best);
+    return waits != best_waits ? best_waits : load[lane] < load[best];
 }
 
 /* Chooses the lane holding an item waited for, because no wait is then needed; otherwise the best

@@ -405,7 +405,7 @@ static uint64_t stall_look_at(const fl_worker *w)
  * away. */
 static fl_act end_step(fl_worker *w, bool any, bool is_away)
 {
-    if (FL_UNLIKELY(fl_depth_is_held(w))) {
+    if (FL_UNLIKELY(fl_depth_is_launching(w))) {
         w->idle.wake_at = w->device->held_until;
         return FL_ACT_WAIT;
     }

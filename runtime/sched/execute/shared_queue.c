@@ -313,8 +313,8 @@ static void note_choice(fl_worker *w, const fl_eft_choice *choice)
         timeline->look_at = choice->look_at;
         fl_ledger_refuse(&w->ledger, FL_REFUSED_HELD);
     }
-    if (choice->is_held) {
-        timeline->is_held = true;
+    if (choice->leaves_all) {
+        timeline->has_left_all = true;
         timeline->seen = shared->tasks.count;
     }
 }

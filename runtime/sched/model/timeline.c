@@ -22,7 +22,7 @@ void fl_timeline_update(fl_worker *w)
         timeline->due[i] = timeline->due[i + over];
     }
     timeline->others = left - timeline->count;
-    timeline->is_held = false;
+    timeline->has_left_all = false;
     if (timeline->called_for != w->sched->shared_queue->changes) {
         timeline->called_at = 0; /* kept otherwise: the device answers the call */
     }

@@ -20,10 +20,10 @@ typedef struct fl_timeline_end {
 typedef struct fl_timeline {
     fl_timeline_end due[FL_TIMELINE_TASKS]; /* tasks taken and not retired, by ascending ends */
     uint32_t count;
-    uint32_t others; /* items in flight at the last question that did not come from the queue */
-    bool is_held;    /* the last choice left the queue's tasks to other devices */
-    uint32_t seen;   /* with is_held: number of tasks that the choice left */
-    bool is_gone;    /* the device failed, and the failure is noted */
+    uint32_t others;   /* items in flight at the last question that did not come from the queue */
+    bool has_left_all; /* the last choice left the queue's tasks to other devices */
+    uint32_t seen;     /* with has_left_all: number of tasks that the choice left */
+    bool is_gone;      /* the device failed, and the failure is noted */
     /* Time at which another device left a task to this free device and woke the worker; 0: no call.
      * Until the worker asks, the time since the call counts as the predicted wait. */
     uint64_t called_at;
