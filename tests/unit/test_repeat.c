@@ -474,6 +474,27 @@ static void a_trace_shows_each_run(void **state)
 
 /* --- Refusals --- */
 
+/* Workers take used jobs for the runs while a thread reads the labels of what is running. */
+static void a_busy_runtime_tells_its_runs(void **state)
+{
+    (void)state;
+    filch_graph *open = fixture_graph(runtime, FILCH_GRAPH_OPEN);
+    filch_submit_desc submit = FILCH_SUBMIT_DESC_INIT;
+    submit.label = "open";
+    assert_ok(filch_graph_submit(open, &submit, NULL));
+    start(with(0, LIMIT));
+    do {
+        assert_status(filch_runtime_destroy(runtime), FILCH_BUSY);
+        const char *text = fixture_error(runtime).text;
+        assert_non_null(strstr(text, "'open'"));
+    } while (filch_job_status(job_now) == FILCH_NOT_READY);
+    assert_ok(filch_job_wait(job_now, -1));
+    assert_ok(filch_job_release(job_now));
+    assert_ok(filch_graph_close(open));
+    assert_ok(filch_runtime_drain(runtime, -1));
+    assert_ok(filch_graph_destroy(open));
+}
+
 static void wrong_arguments_are_refused(void **state)
 {
     (void)state;
@@ -576,6 +597,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(polling_and_simulated_devices_repeat, set_up, tear_down),
         cmocka_unit_test_setup_teardown(devices_come_and_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_trace_shows_each_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_busy_runtime_tells_its_runs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_arguments_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_memory_is_refused, set_up, tear_down),
     };

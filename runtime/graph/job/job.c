@@ -72,6 +72,9 @@ static void pool_give(fl_core *core, filch_job *job)
 {
     fl_mutex_lock(&core->lock);
     fl_store_relaxed(&job->object.magic, (uint32_t)FL_MAGIC_DEAD);
+    /* Not every job comes concluded. In its next life no thread takes it for a running one, and so
+     * reads its label, before fl_job_new's release store. */
+    fl_store_relaxed(&job->result, (int32_t)FILCH_CANCELLED);
     job->next = core->jobs->pool;
     core->jobs->pool = job;
     fl_mutex_unlock(&core->lock);

@@ -790,10 +790,12 @@ static filch_status send_home(fl_places *places, fl_device *device, const fl_ope
         fl_replica *replica = fl_replica_at(replicas, tile, device->place);
         filch_view view = fl_data_tile_view(data, tile);
         fl_replica_clear(places, fl_replica_at(replicas, tile, 0), device, fl_home_lane(whole));
+        fl_marker copied = 0;
         status = fl_columns_start(places, device, (size_t)(view.rows * view.element),
                                   (size_t)view.cols, whole, fl_spot_of(data, &view, NULL, 0),
                                   fl_spot_of(data, &view, replica->block, device->place), marker,
-                                  operand->traffic, home, error);
+                                  operand->traffic, &copied, error);
+        *home = copied != 0 ? copied : *home; /* the earlier tiles' copies stay known */
         if (status == FILCH_OK) {
             fl_replica_set(data, fl_replica_at(replicas, tile, 0), FL_SHARED, *home);
             fl_replica_set(data, replica, FL_SHARED, marker);
