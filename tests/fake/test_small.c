@@ -82,13 +82,17 @@ static void open_gate(uint32_t index)
 }
 
 /* Where the host drives, the test does. */
+static void poll_where(way how)
+{
+    if (how.drive == FILCH_DRIVE_POLL)
+        (void)filch_runtime_poll(runtime, 0, NULL);
+    sched_yield();
+}
+
 static void await_issued(way how, uint32_t index, uint64_t count)
 {
-    while (fl_load_relaxed(&lane(index)->issued) < count) {
-        if (how.drive == FILCH_DRIVE_POLL)
-            (void)filch_runtime_poll(runtime, 0, NULL);
-        sched_yield();
-    }
+    while (fl_load_relaxed(&lane(index)->issued) < count)
+        poll_where(how);
 }
 
 /* --- Copies of the test's own --- */
@@ -379,6 +383,102 @@ static void a_tile_changes_lanes_behind_its_copies(void **state)
     stop();
 }
 
+/* number(to): each element is its number. */
+static int number(const filch_call *call)
+{
+    uint64_t *to = call->views[0].ptr;
+    for (uint64_t i = 0; i < call->views[0].rows; i++)
+        to[i] = call->views[0].row + i;
+    return 0;
+}
+
+/* Adds a task with one access. */
+static void add_on(filch_graph *to, filch_codelet *codelet, filch_access access)
+{
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    desc.codelet = codelet;
+    desc.accesses = &access;
+    desc.access_count = 1;
+    assert_ok(filch_graph_add(to, &desc, NULL));
+}
+
+/* Opens the small lane behind the large results, or once the runtime does nothing but ask whether
+ * the small one is home. */
+static void *open_small(void *argument)
+{
+    enum { LAUNCHES = 3, TILES = 2, LOOKS = 200 };
+    fl_cuda_lane *out = lane(FL_LANE_OUT);
+    (void)argument;
+    while (fakecuda_count("cuLaunchKernel") < LAUNCHES)
+        sched_yield();
+    const uint64_t looks = fakecuda_count("cuEventQuery") + LOOKS;
+    while (fl_load_relaxed(&out->issued) == 0 && fakecuda_count("cuEventQuery") < looks)
+        sched_yield();
+    while (fl_load_relaxed(&out->issued) != 0 && fl_load_acquire(&out->passed) < TILES)
+        sched_yield();
+    open_gate(FL_LANE_SMALL);
+    return NULL;
+}
+
+/* Room for a block of two tiles and a tile, not for two blocks. */
+static void start_full(way how)
+{
+    (void)setenv("FILCH_STAGE_THREADS", how.helpers, 1);
+    (void)setenv("FILCH_MEMORY_LIMIT", "128K", 1);
+    (void)setenv("FILCH_ARENA", "plain", 1);
+    start_driven("cuda:0", "2", FAKE, how.drive);
+    (void)unsetenv("FILCH_MEMORY_LIMIT");
+    (void)unsetenv("FILCH_ARENA");
+    fakecuda_register_filch("number", number, 1, false, 0);
+}
+
+/* A tile leaves a full memory as a small result, and is written anew there in a block that goes
+ * home as a large one: the block is home last. */
+static void a_block_goes_home_behind_a_tile_that_left(void **state)
+{
+    enum { ROWS = 5120 }; /* of a tile: 40 KiB, and 80 KiB of two */
+    const size_t bytes = (size_t)2 * ROWS * sizeof(uint64_t);
+    (void)state;
+    for (int w = 0; w < WAYS; w++) {
+        start_full(ways[w]);
+        uint64_t *cells = host_memory(bytes, false), *others = host_memory(bytes, false);
+        filch_data *data = vector_of(runtime, cells, (uint64_t)2 * ROWS, ROWS, FILCH_DATA_PIN);
+        filch_data *other = vector_of(runtime, others, (uint64_t)2 * ROWS, 0, FILCH_DATA_PIN);
+        filch_codelet *numbers =
+            codelet_of(runtime, "FAKECUBIN arch=90 entry=number", "number", NULL, 0);
+        filch_graph *holder = graph(), *writer = graph();
+        pthread_t thread;
+        add_on(holder, on_gpu("hold"), (filch_access)FILCH_WHOLE(other, FILCH_READ));
+        add_on(writer, on_gpu("bump"), (filch_access){.data = data, .mode = FILCH_READWRITE});
+        add_on(writer, numbers, (filch_access)FILCH_WHOLE(data, FILCH_WRITE));
+        close_gate(FL_LANE_SMALL);
+        atomic_store(&is_held, 1);
+        filch_job *first = submit(holder);
+        while (atomic_load(&holds) == 0)
+            poll_where(ways[w]);
+        filch_job *second = submit(writer);
+        await_issued(ways[w], FL_LANE_SMALL, 1); /* the tile leaves */
+        assert_int_equal(fakecuda_count("cuLaunchKernel"), 2);
+        assert_int_equal(pthread_create(&thread, NULL, open_small, NULL), 0);
+        atomic_store(&is_held, 0); /* now what was held may leave, too */
+        finish(first, FILCH_OK);
+        finish(second, FILCH_OK);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_ok(device()->backend->lane->drain(device(), NULL));
+        assert_int_equal(fl_load_relaxed(&lane(FL_LANE_SMALL)->issued), 1);
+        assert_int_equal(fl_load_relaxed(&lane(FL_LANE_OUT)->issued), 2);
+        for (size_t i = 0; i < (size_t)2 * ROWS; i++)
+            assert_int_equal(cells[i], i);
+        assert_ok(filch_graph_destroy(holder));
+        assert_ok(filch_graph_destroy(writer));
+        assert_ok(filch_data_destroy(data));
+        assert_ok(filch_data_destroy(other));
+        stop();
+        free_memory(cells, bytes, false);
+        free_memory(others, bytes, false);
+    }
+}
+
 /* --- Ends --- */
 
 /* A drain waits for both lanes, and for what has to land from either. */
@@ -546,6 +646,7 @@ int main(void)
         cmocka_unit_test(copies_in_wait_for_small_results),
         cmocka_unit_test(tiles_of_a_block_go_home_together),
         cmocka_unit_test(a_tile_changes_lanes_behind_its_copies),
+        cmocka_unit_test(a_block_goes_home_behind_a_tile_that_left),
         cmocka_unit_test(a_drain_waits_for_both_lanes),
         cmocka_unit_test(a_cancelled_job_has_nothing_on_either_lane),
         cmocka_unit_test(nothing_lands_from_either_lane_after_a_loss),
