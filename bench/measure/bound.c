@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Least runs of a device's kernels alone, beside the first one, which brings in the data. */
+/* Least number of measured runs of a device's kernels; one more before them brings in the data. */
 #define PROBES 5
 /* Of the copies in each direction at once. */
 #define DUPLEX_BYTES ((size_t)64 << 20)
@@ -36,8 +36,9 @@ static filch_status time_alone(bench_session *alone, size_t count, double *media
     return status;
 }
 
-/* As many runs as were measured, and their median, as there: a GPU at its power limit is slower
- * than one that has rested, and lowers its clocks for some tenths of a second now and then. */
+/* The median of as many runs as were measured, so the bound has the same clocks: a GPU at its power
+ * limit is slower than one that has rested, and lowers its clocks for some tenths of a second now
+ * and then. */
 static filch_status speed_of(const bench_session *session, const bench_session_config *config,
                              uint32_t index, size_t repeat, double *speed, filch_error *error)
 {

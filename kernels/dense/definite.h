@@ -5,9 +5,9 @@
 
 #include "kernels/dense/tiles.h"
 
-/* Sides of tiles whose diagonal ones filch's own kernel factors and inverts (filch/kernels.h), so
- * that the tiles below are multiplied by the inverses. Smaller tiles are solved for as fast as they
- * are multiplied, launches included; larger ones are too few. */
+/* Least and largest side of tiles whose diagonal ones are inverted, so that the tiles below are
+ * multiplied by the inverses. LEAST is that of filch's own kernel (filch/kernels.h). Smaller tiles
+ * are solved for as fast as they are multiplied, launches included; larger ones are too few. */
 #define FL_CHOLESKY_INVERTED_LEAST 256
 #define FL_CHOLESKY_INVERTED_MOST 4096
 

@@ -105,8 +105,8 @@ struct fl_device {
  * copies to the device's memory node from the host's memory, or within the node. FL_LANE_OUT copies
  * from the node to any second node. FL_LANE_PEER copies to the node from a second device's node. A
  * peer copy may have to wait until the sender has the tile, and must not keep the host's link idle
- * meanwhile. FL_LANE_SMALL copies small results to the host: a flag or some pivots must not wait
- * for megabytes on FL_LANE_OUT. Sequence numbers count from 1. */
+ * meanwhile. FL_LANE_SMALL copies small results to the host: a flag or some pivots do not
+ * queue behind megabytes on FL_LANE_OUT. Sequence numbers count from 1. */
 typedef uint64_t fl_marker;
 
 enum { FL_LANE_IN = 8, FL_LANE_OUT = 9, FL_LANE_PEER = 10, FL_LANE_SMALL = 11, FL_LANES = 12 };
@@ -222,7 +222,7 @@ typedef struct fl_copy {
     fl_marker marker; /* result */
 } fl_copy;
 
-/* Returns the lane of the device that takes a copy. */
+/* Returns the lane on which the device puts the copy. */
 static inline uint32_t fl_lane_of_copy(const fl_device *device, const fl_copy *copy)
 {
     uint32_t to = copy->to_device != NULL ? copy->to_device->place : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each item that `bench/run --gpu --list` names, in small on the fake driver: its workload, peer
- * and options must be there, and go together. */
+/* Each `run` item that `bench/run --gpu --list` names, in small on the fake driver: its workload,
+ * peer and options must be there, and go together. Of `micro` items the name must be there. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "gpu/bench_twins.h"

@@ -21,8 +21,8 @@ typedef struct fl_sim_lane {
 
 /* Interval in which copies take one direction of a link. A link carries one copy at a time in each
  * direction. A copy waiting for a tile gets its interval when put on its lane; later copies may go
- * first where they end before the interval. Small results (FL_LANE_SMALL) wait for each other only:
- * a real link takes them between the parts of a large copy, for next to none of its time. */
+ * first where they end before the interval. Small results (FL_LANE_SMALL) wait for each other only.
+ * A real copy engine may finish large copies that lie ready first (docs/performance.md). */
 typedef struct fl_sim_taken {
     uint64_t from, to;
 } fl_sim_taken;

@@ -72,8 +72,8 @@ static void pool_give(fl_core *core, filch_job *job)
 {
     fl_mutex_lock(&core->lock);
     fl_store_relaxed(&job->object.magic, (uint32_t)FL_MAGIC_DEAD);
-    /* Not every job comes concluded. In its next life no thread takes it for a running one, and so
-     * reads its label, before fl_job_new's release store. */
+    /* A discarded job is still NOT_READY. In its next life it looks like a running job, whose label
+     * other threads read, only from fl_job_new's release store on. */
     fl_store_relaxed(&job->result, (int32_t)FILCH_CANCELLED);
     job->next = core->jobs->pool;
     core->jobs->pool = job;

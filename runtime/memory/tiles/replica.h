@@ -81,7 +81,7 @@ typedef struct fl_operand {
     fl_traffic *traffic;
 } fl_operand;
 
-/* Set of markers an operation has to wait for: of two lanes to the host a device. */
+/* Set of markers an operation has to wait for: room for two lanes to the host of each device. */
 #define FL_MOST_WAITS 2048
 typedef struct fl_waits {
     fl_marker at[FL_MOST_WAITS];

@@ -181,11 +181,11 @@ bool fl_locality_lane_waits(const fl_worker *w, uint32_t lane)
 /* Tells whether an item waiting for a copy would leave no lane to items without a wait. */
 static bool is_last_lane(const fl_worker *w)
 {
-    uint32_t held = 0;
+    uint32_t waiting = 0;
     for (uint32_t lane = 0; lane < w->device->lanes; ++lane) {
-        held += fl_locality_lane_waits(w, lane);
+        waiting += fl_locality_lane_waits(w, lane);
     }
-    return held != 0 && held + 1 >= w->device->lanes;
+    return waiting != 0 && waiting + 1 >= w->device->lanes;
 }
 
 bool fl_locality_waits(const fl_worker *w)

@@ -137,8 +137,8 @@ static fl_in_flight *take_written(fl_worker *w, fl_flight_list *list)
     return flight;
 }
 
-/* Lands items with finished write-back, in the order of finishing in each list: one question to the
- * driver a list is in vain. */
+/* Lands items with finished write-back, in the order of finishing in each list. A call asks the
+ * driver about at most one unfinished item of each list. */
 static bool land_written(fl_worker *w)
 {
     bool any = false;

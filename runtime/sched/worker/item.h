@@ -67,8 +67,8 @@ typedef struct fl_item {
  * more is launched when the rest is past. */
 #define FL_FOREIGN 8
 
-/* Copies that bring one item's results home, each on its own lane. The worker waits for the oldest
- * copies when an item needs more. */
+/* Copies that bring one item's results home, each on its own lane: two lanes to the host, two to
+ * the device, and one more. The worker waits for the oldest copies when an item needs more. */
 #define FL_HOMES 5
 
 /* Items in flight at most on a device that computes: the number that hides the launch latency of

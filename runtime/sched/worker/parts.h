@@ -169,7 +169,7 @@ typedef struct fl_worker_pipeline {
     uint32_t computing; /* items in flight that are not past on their lane */
     uint64_t long_ns;   /* predicted time of the long items that compute, ns */
     /* Items past whose results are on the way home. Those that wait for small copies only have a
-     * list of their own: they are over before large copies that began earlier (backend.h). */
+     * list of their own: they may be over before large copies that began earlier (backend.h). */
     fl_flight_list writing_back[FL_HOME_LISTS];
     uint32_t writing_back_count; /* of both lists */
     uint64_t clock;              /* time of a recent launch, ns */

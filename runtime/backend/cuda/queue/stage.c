@@ -225,7 +225,7 @@ static bool has_before(const fl_cuda_stage *stage, const fl_cuda_slot *slot)
  * lane: the list has all pieces aboard in the order of the calls. Under the lock. */
 static fl_cuda_slot *first_landable(fl_cuda_stage *stage, bool is_small)
 {
-    /* A used ring has at least as many slots as are aboard. */
+    /* While no slot of the small ring is taken, no small piece is aboard. */
     if (stage->first == NULL || (is_small && stage->small.used == 0) || is_lost(stage)) {
         return NULL;
     }
