@@ -461,7 +461,7 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
  * parallel. */
 static bool is_time_to_steal(const fl_worker *w)
 {
-    return w->pipeline.in_flight - w->pipeline.writing_back_count <= (w->theft.brought_bytes != 0);
+    return w->pipeline.in_flight - w->pipeline.writing_back_count <= (w->theft.brought_ns > 0);
 }
 
 /* Tells whether to launch nothing before a copy has arrived. While a lane is free, tasks just made

@@ -336,7 +336,7 @@ static fl_task *claim_one(fl_worker *w, const fl_steal_candidate *candidate, fl_
                 if (oldest.is_top[best]) {
                     fl_deque_drop(deque, oldest.at[best]);
                 }
-                w->theft.brought_bytes = oldest.missing[best].bytes;
+                w->theft.brought_ns = oldest.missing[best].bring_ns;
                 fl_claimed_put(w, task, poisoned);
                 return task;
             }

@@ -203,7 +203,7 @@ typedef struct fl_worker_theft {
     fl_explore explore;
     fl_slow slow;
     fl_victim_order victim_order;
-    uint64_t brought_bytes; /* missing operands of the last stolen task */
+    double brought_ns; /* time to bring the operands of the last stolen task, ns */
     /* Time that the worker was idle beside work whose transfer is dear, less the transfers of the
      * thefts since, and when it was last seen so, ns. 0: the worker ran an item since, or the last
      * look found no such work (theft.c). */
