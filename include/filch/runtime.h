@@ -83,8 +83,9 @@ FILCH_API filch_status filch_runtime_drain(filch_runtime *runtime, double second
  * @param runtime the runtime.
  * @return FILCH_OK; FILCH_BUSY while a job runs (nothing changes: drain or abort first; the error's
  *         text has the number of running jobs, up to three different labels of theirs, of 31
- *         characters each, and where room is left a pending task, see pending.h); FILCH_WRONG_STATE (called from a task or a callback);
- *         FILCH_INVALID_HANDLE; FILCH_FORKED.
+ *         characters each, and where room is left a pending task, see pending.h);
+ *         FILCH_WRONG_STATE (called from a task or a callback); FILCH_INVALID_HANDLE;
+ *         FILCH_FORKED.
  *
  * Thread safety: no second call on the runtime may be in progress. Blocking: joins the workers.
  * Since 0.1.
