@@ -13,7 +13,8 @@
 #define LIST "bench/run --gpu --list"
 #define WORDS 48
 
-static char document[] = "/tmp/filch-items-XXXXXX"; /* a file, while the test runs */
+static char document[] =
+    "/tmp/filch-items-XXXXXX"; /* mkstemp names it; there while the test runs */
 
 /* Words of a command, with room for what makes it small. */
 typedef struct command {
