@@ -50,8 +50,6 @@ static uint32_t kind_of(const json_t *event)
     const char *category = text_of(event, "cat"), *name = text_of(event, "name");
     if (strcmp(category, "tile") == 0)
         return BENCH_KERNELS;
-    if (strcmp(category, "copy") == 0 && strcmp(name, "small") == 0)
-        return BENCH_OUT; /* small results, on a lane of their own */
     for (uint32_t kind = BENCH_IN; kind <= BENCH_PEER; kind++)
         if (strcmp(category, "copy") == 0 && strcmp(name, copies[kind]) == 0)
             return kind;

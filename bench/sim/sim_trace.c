@@ -215,8 +215,6 @@ static filch_status copy_read(bench_sim_record *record, const rows *r, const jso
     *copy = (bench_sim_copy){.way = BENCH_SIM_IN};
     while (copy->way < BENCH_SIM_WAYS && strcmp(ways[copy->way], text_of(event, "name")) != 0)
         copy->way++;
-    if (strcmp(text_of(event, "name"), "small") == 0) /* out, on a lane of its own */
-        copy->way = BENCH_SIM_OUT;
     if (copy->way == BENCH_SIM_WAYS ||
         !rows_find(r, json_integer_value(json_object_get(event, "tid")), &copy->device))
         return FILCH_OK; /* within one memory */

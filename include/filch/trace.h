@@ -53,8 +53,7 @@ FILCH_API filch_status filch_trace_stop(filch_runtime *runtime);
  * for several short tasks lasts from the begin of the first to the end of the last, with the
  * dispatches between them; the argument "tasks" lists the tasks in the order in which they ran.
  * Copies have separate rows by device and direction: "in" from the host, "out" to the host, "peer"
- * from a second device's memory, "inner" within a memory, "small" to the host on the lane of small
- * results. A copy's arguments are the bytes, the
+ * from a second device's memory, "inner" within a memory. A copy's arguments are the bytes, the
  * second device and the rate. Copies still under way are left out. A pending task (pending.h) has
  * its function's time as a work item, and an asynchronous event of category "pending" from the
  * function's return to the end.

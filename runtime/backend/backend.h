@@ -105,32 +105,14 @@ struct fl_device {
  * copies to the device's memory node from the host's memory, or within the node. FL_LANE_OUT copies
  * from the node to any second node. FL_LANE_PEER copies to the node from a second device's node. A
  * peer copy may have to wait until the sender has the tile, and must not keep the host's link idle
- * meanwhile. FL_LANE_SMALL copies small results to the host: a flag or some pivots do not
- * queue behind megabytes on FL_LANE_OUT. Sequence numbers count from 1. */
+ * meanwhile. Sequence numbers count from 1. */
 typedef uint64_t fl_marker;
 
-enum { FL_LANE_IN = 8, FL_LANE_OUT = 9, FL_LANE_PEER = 10, FL_LANE_SMALL = 11, FL_LANES = 12 };
+enum { FL_LANE_IN = 8, FL_LANE_OUT = 9, FL_LANE_PEER = 10, FL_LANES = 11 };
 #define FL_COPY_LANES (FL_LANES - FL_LANE_IN)
 
-/* Most bytes of a copy on FL_LANE_SMALL: 1.2 us of a link of 55 GB/s, less than the fixed cost of a
- * copy. Such copies take next to nothing of the link, however they share it with FL_LANE_OUT. */
-#define FL_SMALL_BYTES ((size_t)64 << 10)
-
-/* Returns the lane of a copy to the host's memory. whole: see fl_copy. */
-static inline uint32_t fl_home_lane(size_t whole)
-{
-    return whole != 0 && whole <= FL_SMALL_BYTES ? FL_LANE_SMALL : FL_LANE_OUT;
-}
-
-/* Returns whether the copies of a lane may lead to the host's memory. */
-static inline bool fl_lane_is_home(uint32_t lane)
-{
-    return lane == FL_LANE_OUT || lane == FL_LANE_SMALL;
-}
-
 /* Returns the lane of a copy between two memory nodes, or within a node. The lane belongs to the
- * device of node `to`; where `to` is the host's node (0), to the device of node `from`, and
- * fl_home_lane may give a second lane. */
+ * device of node `to`; where `to` is the host's node (0), to the device of node `from`. */
 static inline uint32_t fl_copy_lane(uint32_t to, uint32_t from)
 {
     return to == 0 ? FL_LANE_OUT : from == 0 || from == to ? FL_LANE_IN : FL_LANE_PEER;
@@ -214,11 +196,6 @@ typedef struct fl_copy {
     uint32_t behind_count;
     /* marker of the target's last use: earlier contents are in use until then; or 0 */
     fl_marker vacant;
-    /* To the host's memory: bytes of the whole that the copy is a part of, usually its own. The
-     * whole decides the lane (fl_home_lane), so the parts stay in order. Copies of unlike wholes
-     * may overtake each other: whoever copies to bytes that a copy on the other lane may still
-     * write waits first. 0: FL_LANE_OUT. */
-    size_t whole;
     fl_marker marker; /* result */
 } fl_copy;
 
@@ -227,9 +204,7 @@ static inline uint32_t fl_lane_of_copy(const fl_device *device, const fl_copy *c
 {
     uint32_t to = copy->to_device != NULL ? copy->to_device->place : 0;
     uint32_t from = copy->from_device != NULL ? copy->from_device->place : 0;
-    return to == device->place ? fl_copy_lane(to, from)
-           : to == 0           ? fl_home_lane(copy->whole)
-                               : FL_LANE_OUT;
+    return to == device->place ? fl_copy_lane(to, from) : FL_LANE_OUT;
 }
 
 /* Devices found but unusable, with their reasons. */

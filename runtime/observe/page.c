@@ -77,7 +77,6 @@ static void put_row(fl_page_writer *writer, uint32_t lane, const fl_trace_walk *
     case FL_TRACE_OUT:
     case FL_TRACE_PEER:
     case FL_TRACE_INNER:
-    case FL_TRACE_SMALL:
         fprintf(file, ",%d,%" PRIu64 ",%" PRId64, event->kind - FL_TRACE_IN, event->first,
                 event->other != FL_TRACE_HOST ? (int64_t)event->other : -1);
         break;
@@ -137,7 +136,7 @@ static void put_data(fl_page_writer *writer)
     put_rows(writer, "thefts", FL_TRACE_THEFT, FL_TRACE_THEFT);
     put_rows(writer, "waits", FL_TRACE_WAIT, FL_TRACE_WAIT);
     put_rows(writer, "pending", FL_TRACE_PENDING, FL_TRACE_PENDING);
-    put_rows(writer, "copies", FL_TRACE_IN, FL_TRACE_SMALL);
+    put_rows(writer, "copies", FL_TRACE_IN, FL_TRACE_INNER);
     put_names(writer);
     fputs("}\n", file);
 }

@@ -146,7 +146,7 @@ void fl_trace_put_text(FILE *file, const char *text)
 static const char *kind_name(uint32_t kind)
 {
     static const char *const kinds[] = {"tile", "theft", "wait", "pending", "job",
-                                        "in",   "out",   "peer", "inner",   "small"};
+                                        "in",   "out",   "peer", "inner"};
     return kinds[kind];
 }
 

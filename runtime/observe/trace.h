@@ -22,7 +22,6 @@ typedef enum fl_trace_kind {
     FL_TRACE_OUT,
     FL_TRACE_PEER,  /* copy from a second device's memory */
     FL_TRACE_INNER, /* copy within one memory */
-    FL_TRACE_SMALL, /* small result to the host, on a lane beside FL_TRACE_OUT */
     FL_TRACE_KINDS,
     FL_TRACE_MEMBERS = FL_TRACE_KINDS /* no event: further tasks of the work item before */
 } fl_trace_kind;
@@ -142,7 +141,7 @@ static inline void fl_trace_add(fl_trace_ring *ring, fl_trace_event event)
 void fl_trace_add_tasks(fl_trace_ring *ring, fl_trace_event event, const fl_trace_tasks *tasks);
 
 /* Copy lanes of a device. */
-#define FL_TRACE_COPY_RINGS 4
+#define FL_TRACE_COPY_RINGS 3
 
 /* Device and rings of a worker, for the file. */
 typedef struct fl_trace_lane {

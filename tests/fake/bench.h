@@ -32,9 +32,8 @@ static inline void bench_clear(const bench *b)
     b->device->backend->memory->give(b->device, b->block);
 }
 
-/* whole: decides the lane of a copy to the host. */
-static inline fl_marker bench_put_part(const bench *b, void *host, size_t offset, size_t bytes,
-                                       size_t whole, bool is_in, fl_marker behind)
+static inline fl_marker bench_put_behind(const bench *b, void *host, size_t offset, size_t bytes,
+                                         bool is_in, fl_marker behind)
 {
     fl_copy copy = {.to = is_in ? (void *)(b->block + offset) : host,
                     .from = is_in ? host : (void *)(b->block + offset),
@@ -45,17 +44,9 @@ static inline fl_marker bench_put_part(const bench *b, void *host, size_t offset
                     .width = bytes,
                     .height = 1,
                     .behind = &behind,
-                    .behind_count = behind != 0,
-                    .whole = whole};
+                    .behind_count = behind != 0};
     assert_ok(b->device->backend->copy->start(b->device, &copy, NULL));
     return copy.marker;
-}
-
-/* As a part of something large. */
-static inline fl_marker bench_put_behind(const bench *b, void *host, size_t offset, size_t bytes,
-                                         bool is_in, fl_marker behind)
-{
-    return bench_put_part(b, host, offset, bytes, 0, is_in, behind);
 }
 
 static inline fl_marker bench_put(const bench *b, void *host, size_t offset, size_t bytes,

@@ -573,7 +573,7 @@ static void lanes_are_two_unless_set(void **state)
             assert_int_equal(pool.devices[d].lanes, cases[i].lanes);
             assert_int_equal(pool.devices[d].info.compute_lanes, cases[i].lanes);
         }
-        assert_int_equal(fakecuda_live("stream"), cases[i].count * (cases[i].lanes + 3));
+        assert_int_equal(fakecuda_live("stream"), cases[i].count * (cases[i].lanes + 2));
         pool_end(&pool);
     }
 }

@@ -152,37 +152,6 @@ static void copies_are_told_with_their_times(void **state)
     close_device();
 }
 
-/* A small result has a kind and a ring of its own, as it may overlap with large copies out. */
-static void small_results_are_told_apart(void **state)
-{
-    filch_error error = FILCH_ERROR_INIT;
-    (void)state;
-    open_device(ONE_DEVICE);
-    fl_trace_ring *small = fl_trace_ring_new(&memory, 1024);
-    fl_trace_ring *const rings[FL_COPY_LANES] = {in, out, NULL, small};
-    assert_int_equal(device->backend->trace->start(device, &memory, rings), FILCH_OK);
-    fl_copy copy = {.to = host,
-                    .from = block,
-                    .from_device = device,
-                    .to_pitch = 100,
-                    .from_pitch = 100,
-                    .width = 100,
-                    .height = 1,
-                    .whole = 100};
-    must(device->backend->copy->start(device, &copy, &error), &error);
-    await(copy.marker);
-    await(put(false));
-    collect();
-    assert_int_equal(small->next, 1);
-    assert_int_equal(small->slots[0].event.kind, FL_TRACE_SMALL);
-    assert_int_equal(small->slots[0].event.first, 100);
-    assert_int_equal(small->slots[0].event.other, FL_TRACE_HOST);
-    assert_int_equal(out->next, 1);
-    assert_int_equal(out->slots[0].event.kind, FL_TRACE_OUT);
-    close_device();
-    fl_trace_ring_free(&memory, small);
-}
-
 /* A mark each, and nothing more than that. */
 static void nothing_is_paid_while_none_records(void **state)
 {
@@ -382,7 +351,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_are_told_with_their_times),
-        cmocka_unit_test(small_results_are_told_apart),
         cmocka_unit_test(nothing_is_paid_while_none_records),
         cmocka_unit_test(what_has_no_events_is_counted),
         cmocka_unit_test(as_many_as_can_be_under_way_are_recorded),

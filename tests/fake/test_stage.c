@@ -582,8 +582,7 @@ static void later_copies_are_reached_later(void **state)
     }
 }
 
-/* Copies to the same bytes land in the order in which they were put, staged or not, and on
- * whichever of the lanes to the host. */
+/* Copies to the same bytes land in the order in which they were put, staged or not. */
 static void the_last_copy_to_some_bytes_wins(void **state)
 {
     enum { BYTES = 1024 * 1024, COPIES = 40 };
@@ -599,20 +598,16 @@ static void the_last_copy_to_some_bytes_wins(void **state)
         bench_await(&b, bench_put(&b, from, 0, (size_t)2 * BYTES, true));
         memset(wanted, 0, BYTES);
         for (int round = 0; round < TEST_ROUNDS(10); round++) {
-            fl_marker last[2] = {0}; /* small wholes, and large ones */
+            fl_marker last = 0;
             for (int k = 0; k < COPIES; k++) {
                 size_t bytes =
                     between(&random, 1, fl_random_below(&random, 2) == 0 ? 60000 : BYTES);
                 size_t at = between(&random, 0, BYTES - bytes);
                 size_t offset = between(&random, 0, 2 * BYTES - bytes);
                 memcpy(wanted + at, from + offset, bytes);
-                const uint32_t of_large = fl_random_below(&random, 2);
-                last[of_large || bytes > FL_SMALL_BYTES] =
-                    bench_put_part(&b, to + at, offset, bytes, of_large ? 0 : bytes, false, 0);
+                last = bench_put(&b, to + at, offset, bytes, false);
             }
-            for (int k = 0; k < 2; k++)
-                if (last[k] != 0)
-                    bench_await(&b, last[k]);
+            bench_await(&b, last);
             assert_memory_equal(to, wanted, BYTES);
         }
         bench_clear(&b);
@@ -638,7 +633,7 @@ static void copies_in_wait_for_landings(void **state)
             memset(relay, 50 + round, BYTES);
             bench_await(&from, bench_put(&from, relay, 0, BYTES, true));
             memset(relay, 0, BYTES);
-            fl_marker out = bench_put_part(&from, relay, 0, bytes, bytes, false, 0);
+            fl_marker out = bench_put(&from, relay, 0, BYTES, false);
             fl_marker in = bench_put_behind(&to, relay, 0, bytes, true, out);
             bench_await(&to, bench_put_behind(&to, back, 0, bytes, false, in));
             for (size_t i = 0; i < bytes; i++)

@@ -163,9 +163,9 @@ static void copies_have_rows_by_device_and_direction(void **state)
     assert_int_equal(count("copy", "in"), 1);
     expect_copy("in", 0, "cuda:0 in", "host");
     assert_int_equal(count("copy", "peer"), 1);
-    assert_int_equal(count("copy", "small"), 1);
+    assert_int_equal(count("copy", "out"), 1);
     expect_copy("peer", 0, "cuda:1 peer", "cuda:0");
-    expect_copy("small", 0, "cuda:1 small", "host");
+    expect_copy("out", 0, "cuda:1 out", "host");
     assert_true(other_data("copies_missed") == 0 && other_data("events_overwritten") == 0);
     stop();
 }
@@ -194,7 +194,7 @@ static void a_copy_in_runs_beside_the_kernel_before_it(void **state)
     finish(after, FILCH_OK);
     write_and_read();
     const json_t *kernel = event("tile", "hold", 0), *next = event("tile", "copy", 0);
-    const json_t *in = event("copy", "in", 1), *out = event("copy", "small", 0);
+    const json_t *in = event("copy", "in", 1), *out = event("copy", "out", 0);
     assert_true(kernel != NULL && next != NULL && in != NULL && out != NULL);
     /* Its own came before it, the next one's while it ran, and what that one made goes out last. */
     assert_true(end_of(event("copy", "in", 0)) <= start_of(kernel) + NEAR);
@@ -263,7 +263,7 @@ static void a_lost_device_leaves_nothing_behind(void **state)
         write_and_read();
         /* What the first kernel made may have gone home before the second one, or its copy, failed.
          */
-        assert_in_range(count("copy", "small"), 0, nth > 2);
+        assert_in_range(count("copy", "out"), 0, nth > 2);
         assert_ok(filch_trace_stop(runtime));
         assert_ok(filch_trace_start(runtime));
         stop();

@@ -16,7 +16,6 @@ MACHINE = """{"link": {"bandwidth": 2e9, "latency_us": 1}, "devices": [
     {"name": "fast", "speed": 1e6, "score": 1, "overhead_us": 1, "memory": 1048576},
     {"name": "slow", "speed": 2e5, "score": 1, "overhead_us": 1, "memory": 1048576}]}"""
 UNITS = {"ns": 1, "\u00b5s": 1e3, "ms": 1e6, "s": 1e9}
-COPIES_OUT = (1, 4)  # kinds of copies to the host
 SIZES = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 
 
@@ -123,7 +122,7 @@ def check_copies(browser, data):
     moved, host = {}, len(data["devices"])
     for device, _, _, kind, amount, other in data["copies"]:
         far = host if other < 0 else other
-        key = (device, far) if kind in COPIES_OUT else (far, device)
+        key = (device, far) if kind == 1 else (far, device)
         moved[key] = moved.get(key, 0) + amount
     names = [device["name"] for device in data["devices"]] + ["host memory"]
     check_matrix(browser, "copies", names, moved, lambda text: quantity(text, SIZES))

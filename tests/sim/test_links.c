@@ -127,54 +127,6 @@ static void test_copies_beside_work(void **state)
     close_world();
 }
 
-/* A small result of a job waits for no large results of the jobs before, which the link has on its
- * way for a long time. */
-static void test_small_result(void **state)
-{
-    enum { SMALL = 1000, LARGE = 3 };
-    (void)state;
-    filch_graph_desc graph_desc = FILCH_GRAPH_DESC_INIT;
-    filch_data_desc desc = FILCH_DATA_DESC_INIT;
-    filch_task_desc task = FILCH_TASK_DESC_INIT;
-    filch_data *flag = NULL;
-    filch_graph *graphs[2];
-    filch_job *jobs[2];
-    filch_access access = {.mode = FILCH_WRITE};
-    char bytes[SMALL];
-    open_world("{\"devices\": [{\"speed\": 1e9, \"link\": {\"bandwidth\": 1e8,"
-               " \"latency_us\": 10}}]}",
-               LARGE, false);
-    desc.ptr = bytes;
-    desc.rows = SMALL;
-    desc.element = 1;
-    sim_ok(filch_data_create(world.runtime, &desc, &flag));
-    task.codelet = sim_codelet(&world, must_not_run, two_ms, NULL);
-    task.accesses = &access;
-    task.access_count = 1;
-    for (uint32_t k = 0; k < 2; ++k) {
-        sim_ok(filch_graph_create(world.runtime, &graph_desc, &graphs[k]));
-        for (uint32_t i = 0; i < (k == 0 ? LARGE : 1); ++i) {
-            access.data = k == 0 ? data : flag;
-            access.row = i;
-            sim_ok(filch_graph_add(graphs[k], &task, NULL));
-        }
-        sim_ok(filch_graph_submit(graphs[k], NULL, &jobs[k]));
-    }
-    /* Four tasks, one after the other, and 20 us of the link. */
-    sim_finish(jobs[1], &outcome);
-    assert_int_equal(outcome.status, FILCH_OK);
-    print_message("small: %llu us\n", (unsigned long long)elapsed_us());
-    assert_true(elapsed_us() <= 2000 * (LARGE + 1) + 20);
-    /* The large ones: the first is there after 2 ms, and each takes 10.01 ms. */
-    sim_finish(jobs[0], &outcome);
-    assert_int_equal(outcome.status, FILCH_OK);
-    assert_true(elapsed_us() >= 2000 + 10010 * LARGE);
-    sim_ok(filch_graph_destroy(graphs[0]));
-    sim_ok(filch_graph_destroy(graphs[1]));
-    sim_ok(filch_data_destroy(flag));
-    close_world();
-}
-
 /* At four times the speed: in by 1.01, worked on until 1.51, out by 2.52; the second a copy later,
  * where both directions go at once, else it comes when the first has left. */
 static void test_duplex(void **state)
@@ -421,7 +373,7 @@ int main(void)
         cmocka_unit_test(test_peers),     cmocka_unit_test(test_capacity),
         cmocka_unit_test(test_too_large), cmocka_unit_test(test_lost),
         cmocka_unit_test(test_batch),     cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_broadcast), cmocka_unit_test(test_small_result),
+        cmocka_unit_test(test_broadcast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

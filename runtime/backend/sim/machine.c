@@ -85,7 +85,7 @@ fl_sim_bus *fl_sim_machine_bus(fl_sim_machine *machine, const char *name, fl_sim
 
 void fl_sim_bus_free(const fl_memory *memory, fl_sim_bus *bus)
 {
-    for (int side = 0; side < FL_SIM_SIDES; side++)
+    for (int side = 0; side < 2; side++)
         fl_free(memory, bus->turns[side].at,
                 bus->turns[side].capacity * sizeof *bus->turns[side].at);
 }

@@ -21,8 +21,7 @@ typedef struct fl_sim_lane {
 
 /* Interval in which copies take one direction of a link. A link carries one copy at a time in each
  * direction. A copy waiting for a tile gets its interval when put on its lane; later copies may go
- * first where they end before the interval. Small results (FL_LANE_SMALL) wait for each other only.
- * A real copy engine may finish large copies that lie ready first (docs/performance.md). */
+ * first where they end before the interval. */
 typedef struct fl_sim_taken {
     uint64_t from, to;
 } fl_sim_taken;
@@ -32,11 +31,9 @@ typedef struct fl_sim_turns {
     size_t count, capacity;
 } fl_sim_turns;
 
-enum { FL_SIM_SIDE_IN, FL_SIM_SIDE_OUT, FL_SIM_SIDE_SMALL, FL_SIM_SIDES };
-
 typedef struct fl_sim_bus {
     char name[FL_SIM_NAME_LIMIT + 1];
-    fl_sim_turns turns[FL_SIM_SIDES]; /* in, out, small results */
+    fl_sim_turns turns[2]; /* in, out */
 } fl_sim_bus;
 
 /* Lanes and links of a device. */

@@ -393,7 +393,6 @@ static void copy_trace(const memory_state *state, const fl_copy *copy, uint32_t 
                            .first = copy->width * copy->height,
                            .other = from == NULL || to == NULL ? FL_TRACE_HOST : from->info.index,
                            .kind = from == NULL               ? FL_TRACE_IN
-                                   : lane == FL_LANE_SMALL    ? FL_TRACE_SMALL
                                    : to == NULL               ? FL_TRACE_OUT
                                    : from->place == to->place ? FL_TRACE_INNER
                                                               : FL_TRACE_PEER,
@@ -420,7 +419,7 @@ static double columns_apart(const fl_copy *copy)
 
 /* Returns the end of a copy that could begin at *start, and updates *start; 0: no memory. Under the
  * lock. */
-static uint64_t copy_end(memory_state *state, const fl_copy *copy, uint32_t lane, uint64_t *start)
+static uint64_t copy_end(memory_state *state, const fl_copy *copy, bool is_inward, uint64_t *start)
 {
     fl_sim_port *port = &state->port;
     double bytes = (double)copy->width * (double)copy->height;
@@ -433,10 +432,7 @@ static uint64_t copy_end(memory_state *state, const fl_copy *copy, uint32_t lane
                way_ns(fl_sim_machine_way(state->machine, copy->from_device, copy->to_device), bytes,
                       0.0);
     }
-    bool is_inward = copy->from_device == NULL;
-    fl_sim_turns *turns = &port->bus->turns[lane == FL_LANE_SMALL             ? FL_SIM_SIDE_SMALL
-                                            : is_inward || port->link.is_half ? FL_SIM_SIDE_IN
-                                                                              : FL_SIM_SIDE_OUT];
+    fl_sim_turns *turns = &port->bus->turns[is_inward || port->link.is_half ? 0 : 1];
 
     ns = way_ns(is_inward ? port->link.in : port->link.out, bytes,
                 columns_apart(copy) * port->link.column_us);
@@ -459,7 +455,7 @@ static filch_status memory_copy(fl_device *device, fl_copy *copy, filch_error *e
     end = fl_sim_machine_end(machine, copy->vacant);
     start = start > end ? start : end;
     fits = fl_sim_lane_reserve(machine, &state->port.lanes[lane]);
-    end = fits ? copy_end(state, copy, lane, &start) : 0;
+    end = fits ? copy_end(state, copy, lane != FL_LANE_OUT, &start) : 0;
     if (fits && end >= start)
         sequence = fl_sim_lane_add(&state->port.lanes[lane], end);
     if (sequence != 0)

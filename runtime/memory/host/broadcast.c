@@ -339,7 +339,6 @@ static filch_status send(fl_broadcast *b, const fl_spread_node *node, const fl_p
         .height = p->height,
         .behind = is_root ? from->behind : &b->last[sender],
         .behind_count = is_root ? 2 : 1,
-        /* No whole: b->last has one marker for all pieces on the way to a node. */
     };
     filch_status status = carrier->backend->copy->start(carrier, &copy, error);
     /* A copy may be on the lane despite a later failure. */

@@ -56,7 +56,6 @@ static filch_status start(fl_places *places, fl_detour *d, const stopover *where
     fl_marker came[SLOTS] = {0}, gone[SLOTS] = {0};
     bool is_tight = d->from.pitch == d->width && d->to.pitch == d->width &&
                     (where->slot != 0 || where->at.pitch == d->width);
-    /* Every part goes on the lane that suits the whole: see `left` and `behind`. */
     size_t total = d->width * d->height, sent = 0, piece = piece_of(d);
     uint64_t first = 0, second = 0; /* copies started of the first and second kind */
     filch_status status = FILCH_OK;
@@ -66,7 +65,7 @@ static filch_status start(fl_places *places, fl_detour *d, const stopover *where
             /* A lane is in order: the first copy's marker precedes every later copy. */
             fl_marker behind = first == 0 ? d->behind : where->slot != 0 ? gone[k] : 0;
             parts[k] = fl_part_next(d->width, d->height, is_tight, sent, piece);
-            status = fl_columns_start(places, d->out, parts[k].width, parts[k].height, total,
+            status = fl_columns_start(places, d->out, parts[k].width, parts[k].height,
                                       stop_of(where, &parts[k], first), part_of(d->from, &parts[k]),
                                       behind, d->traffic, &came[k], error);
             note(&d->left, came[k]);
@@ -74,7 +73,7 @@ static filch_status start(fl_places *places, fl_detour *d, const stopover *where
             ++first;
         } else {
             uint32_t k = (uint32_t)(second % where->slots);
-            status = fl_columns_start(places, d->in, parts[k].width, parts[k].height, total,
+            status = fl_columns_start(places, d->in, parts[k].width, parts[k].height,
                                       part_of(d->to, &parts[k]), stop_of(where, &parts[k], second),
                                       came[k], d->traffic, &gone[k], error);
             note(&d->arrived, gone[k]);

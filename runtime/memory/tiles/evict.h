@@ -94,9 +94,7 @@ typedef struct fl_residents {
     _Atomic uint64_t evicted; /* number of blocks evicted; a statistic */
     fl_mutex flow_lock;
     fl_flow in, peer; /* copies to the node from the host, and from peers; under flow_lock */
-    /* Copies from the node, under flow_lock. On several lanes: a copy past before older ones counts
-     * until they are past. */
-    fl_flow out;
+    fl_flow out;      /* copies from the node; under flow_lock */
 } fl_residents;
 
 /* Makes residents for every node; null: failure. */

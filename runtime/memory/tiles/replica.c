@@ -773,15 +773,14 @@ static filch_status send_to_device(fl_places *places, const fl_operand *operand,
     return status;
 }
 
-/* Writes the final tiles of an operand back from a device's node to the host's buffer, on one lane:
- * *home, the marker of the last copy, stands for all. Requires the lock. */
+/* Writes the final tiles of an operand back from a device's node to the host's buffer. Requires the
+ * lock. */
 static filch_status send_home(fl_places *places, fl_device *device, const fl_operand *operand,
                               fl_replicas *replicas, fl_marker marker, fl_marker *home,
                               filch_error *error)
 {
     filch_data *data = operand->data;
     filch_status status = FILCH_OK;
-    size_t whole = fl_rect_bytes(data, operand->tiles);
     for (uint32_t i = 0; i < fl_rect_count(operand->tiles) && status == FILCH_OK; ++i) {
         uint32_t tile = fl_rect_at(operand->tiles, i);
         if (!is_last(operand, tile)) {
@@ -789,13 +788,10 @@ static filch_status send_home(fl_places *places, fl_device *device, const fl_ope
         }
         fl_replica *replica = fl_replica_at(replicas, tile, device->place);
         filch_view view = fl_data_tile_view(data, tile);
-        fl_replica_clear(places, fl_replica_at(replicas, tile, 0), device, fl_home_lane(whole));
-        fl_marker copied = 0;
-        status = fl_columns_start(places, device, (size_t)(view.rows * view.element),
-                                  (size_t)view.cols, whole, fl_spot_of(data, &view, NULL, 0),
-                                  fl_spot_of(data, &view, replica->block, device->place), marker,
-                                  operand->traffic, &copied, error);
-        *home = copied != 0 ? copied : *home; /* the earlier tiles' copies stay known */
+        fl_replica_clear(places, fl_replica_at(replicas, tile, 0), device, FL_LANE_OUT);
+        status = fl_copy_start(places, device, &view, fl_spot_of(data, &view, NULL, 0),
+                               fl_spot_of(data, &view, replica->block, device->place), marker,
+                               operand->traffic, home, error);
         if (status == FILCH_OK) {
             fl_replica_set(data, fl_replica_at(replicas, tile, 0), FL_SHARED, *home);
             fl_replica_set(data, replica, FL_SHARED, marker);

@@ -81,8 +81,8 @@ typedef struct fl_operand {
     fl_traffic *traffic;
 } fl_operand;
 
-/* Set of markers an operation has to wait for: room for two lanes to the host of each device. */
-#define FL_MOST_WAITS 2048
+/* Set of markers an operation has to wait for. */
+#define FL_MOST_WAITS 1024
 typedef struct fl_waits {
     fl_marker at[FL_MOST_WAITS];
     uint32_t count;

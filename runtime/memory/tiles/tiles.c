@@ -132,8 +132,7 @@ void fl_replica_invalidate(const filch_data *data, fl_replica *replica)
 void fl_replica_clear(const fl_places *places, const fl_replica *replica, const fl_device *carrier,
                       uint32_t lane)
 {
-    /* Copies on a lane run in order. Copies home of one tile may be on two lanes, where a block of
-     * tiles was copied as a whole. A failed device no longer delivers a copy. */
+    /* Copies on a lane run in order. A failed device no longer delivers a copy. */
     if (fl_marker_device(replica->ready) != carrier->info.index ||
         fl_marker_lane(replica->ready) != lane) {
         (void)fl_marker_await(places, replica->ready, NULL);
@@ -397,8 +396,8 @@ static void count_bytes(fl_traffic *traffic, const fl_device *to, const fl_devic
 }
 
 filch_status fl_columns_start(fl_places *places, fl_device *carrier, size_t width, size_t height,
-                              size_t whole, fl_spot to, fl_spot from, fl_marker behind,
-                              fl_traffic *traffic, fl_marker *marker, filch_error *error)
+                              fl_spot to, fl_spot from, fl_marker behind, fl_traffic *traffic,
+                              fl_marker *marker, filch_error *error)
 {
     fl_copy copy = {
         .to = to.ptr,
@@ -412,7 +411,6 @@ filch_status fl_columns_start(fl_places *places, fl_device *carrier, size_t widt
         .behind = &behind,
         .behind_count = behind != 0,
         .vacant = to.vacant,
-        .whole = whole,
     };
     filch_status status = carrier->backend->copy->start(carrier, &copy, error);
     *marker = copy.marker;
@@ -428,9 +426,8 @@ filch_status fl_copy_start(fl_places *places, fl_device *carrier, const filch_vi
                            fl_spot to, fl_spot from, fl_marker behind, fl_traffic *traffic,
                            fl_marker *marker, filch_error *error)
 {
-    size_t width = (size_t)(view->rows * view->element), height = (size_t)view->cols;
-    return fl_columns_start(places, carrier, width, height, width * height, to, from, behind,
-                            traffic, marker, error);
+    return fl_columns_start(places, carrier, (size_t)(view->rows * view->element),
+                            (size_t)view->cols, to, from, behind, traffic, marker, error);
 }
 
 filch_status fl_marker_await(const fl_places *places, fl_marker marker, filch_error *error)
@@ -456,9 +453,7 @@ static filch_status move_tile(fl_places *places, filch_data *data, fl_replicas *
         return status;
     }
     fl_device *carrier = place != 0 ? device : places->at[source].device;
-    fl_replica_clear(places, to, carrier,
-                     place != 0 ? fl_copy_lane(place, source)
-                                : fl_home_lane((size_t)(view.rows * view.cols * view.element)));
+    fl_replica_clear(places, to, carrier, fl_copy_lane(place, source));
     status = fl_copy_start(places, carrier, &view, fl_spot_of(data, &view, to->block, place),
                            fl_spot_of(data, &view, from->block, source), behind, traffic, &marker,
                            error);
@@ -610,8 +605,7 @@ static filch_status move_over(fl_places *places, filch_data *data, fl_replicas *
     if (status == FILCH_OK) {
         fl_replica_clear(places, to, device, fl_copy_lane(device->place, plan->relay));
         if (plan->relay == 0) {
-            fl_replica_clear(places, fl_replica_at(replicas, tile, 0), detour.out,
-                             fl_home_lane(detour.width * detour.height));
+            fl_replica_clear(places, fl_replica_at(replicas, tile, 0), detour.out, FL_LANE_OUT);
         }
         status = plan->relay == 0
                      ? fl_detour_over(places, &detour, fl_spot_of(data, &view, NULL, 0), error)

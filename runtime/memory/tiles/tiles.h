@@ -120,16 +120,15 @@ typedef struct fl_spot {
  * null for the host's memory. */
 fl_spot fl_spot_of(const struct filch_data *data, const filch_view *view, const fl_block *block,
                    uint32_t place);
-/* Starts a copy of the elements described by the view, as a whole. carrier: the device whose lane
- * takes the copy. traffic: counters of the requesting job, or null. */
+/* Starts a copy of the elements described by the view. carrier: the device whose lane takes the
+ * copy. traffic: counters of the requesting job, or null. */
 filch_status fl_copy_start(fl_places *places, fl_device *carrier, const filch_view *view,
                            fl_spot to, fl_spot from, fl_marker behind, fl_traffic *traffic,
                            fl_marker *marker, filch_error *error);
-/* Starts a copy of `height` columns of `width` bytes, as a part of `whole` bytes: the parts of a
- * whole go on one lane (fl_copy). */
+/* Starts a copy of `height` columns of `width` bytes. */
 filch_status fl_columns_start(fl_places *places, fl_device *carrier, size_t width, size_t height,
-                              size_t whole, fl_spot to, fl_spot from, fl_marker behind,
-                              fl_traffic *traffic, fl_marker *marker, filch_error *error);
+                              fl_spot to, fl_spot from, fl_marker behind, fl_traffic *traffic,
+                              fl_marker *marker, filch_error *error);
 /* Returns the best source node for a copy of the tile to a device (null: the host), either
  * direct or staged in the host's memory. replicas->places: no node has a good tile. */
 uint32_t fl_tile_source(const fl_places *places, const struct filch_data *data,

@@ -7,9 +7,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const TILE = {device: 0, start: 1, ns: 2, name: 3, job: 4, first: 5, last: 6, tasks: 7, label: 8, further: 9};
 const COPY = {device: 0, start: 1, ns: 2, kind: 3, bytes: 4, other: 5};
 const THEFT = {device: 0, start: 1, ns: 2, victim: 3, taken: 4};
-const COPY_KINDS = ["from the host", "to the host", "from a device", "within a memory",
-                    "of a small result to the host"];
-const COPIES_OUT = [1, 4]; // kinds of COPY_KINDS to the host
+const COPY_KINDS = ["from the host", "to the host", "from a device", "within a memory"];
 
 const lossIndex = Object.fromEntries(data.loss_fields.map((name, k) => [name, k]));
 const statIndex = Object.fromEntries(data.stat_fields.map((name, k) => [name, k]));

@@ -175,7 +175,7 @@ function copySums() {
         if (!isInSpan(row))
             continue;
         const device = row[COPY.device], other = row[COPY.other] < 0 ? host : row[COPY.other];
-        const isOut = COPIES_OUT.includes(row[COPY.kind]);
+        const isOut = row[COPY.kind] === 1;
         const from = isOut ? device : other, to = isOut ? other : device;
         bytes[from][to] += row[COPY.bytes];
         time[from][to] += row[COPY.ns];

@@ -184,7 +184,7 @@ fl_marker fl_fetch_arriving(const fl_worker *w)
     for (uint32_t i = 0; i < waits->count; ++i) {
         fl_marker marker = waits->at[i];
         uint32_t lane = fl_marker_lane(marker);
-        if (fl_marker_device(marker) == w->index && lane >= FL_LANE_IN && !fl_lane_is_home(lane) &&
+        if (fl_marker_device(marker) == w->index && lane >= FL_LANE_IN && lane != FL_LANE_OUT &&
             marker > found && !w->device->backend->lane->is_past(w->device, marker)) {
             found = marker;
         }

@@ -91,16 +91,6 @@ void fl_pipeline_land(fl_worker *w, fl_in_flight *flight)
     fl_worker_retire(w, &item);
 }
 
-/* Returns the list for an item in write-back. */
-static uint32_t homes_of(const fl_in_flight *flight)
-{
-    uint32_t list = FL_HOMES_SMALL;
-    for (uint32_t i = 0; i < flight->home_count; ++i) {
-        list = fl_marker_lane(flight->homes[i]) == FL_LANE_SMALL ? list : FL_HOMES_LARGE;
-    }
-    return list;
-}
-
 void fl_pipeline_finish(fl_worker *w, fl_in_flight *flight)
 {
     w->now.has_worked = true;
@@ -116,39 +106,34 @@ void fl_pipeline_finish(fl_worker *w, fl_in_flight *flight)
         return;
     }
     uint32_t index = fl_pipeline_index(w, flight);
-    fl_flight_list *list = &w->pipeline.writing_back[homes_of(flight)];
     flight->item.state = FL_ITEM_WRITING_BACK;
     flight->next = FL_NO_FLIGHT;
     ++w->pipeline.writing_back_count;
-    if (list->first == FL_NO_FLIGHT) {
-        list->first = index;
+    if (w->pipeline.writing_back == FL_NO_FLIGHT) {
+        w->pipeline.writing_back = index;
     } else {
-        w->pipeline.flights[list->last].next = index;
+        w->pipeline.flights[w->pipeline.writing_back_last].next = index;
     }
-    list->last = index;
+    w->pipeline.writing_back_last = index;
 }
 
-/* Takes the oldest item in write-back out of a list that has one. */
-static fl_in_flight *take_written(fl_worker *w, fl_flight_list *list)
+/* Takes the oldest item in write-back out of the list. */
+static fl_in_flight *take_written(fl_worker *w)
 {
-    fl_in_flight *flight = &w->pipeline.flights[list->first];
-    list->first = flight->next;
+    fl_in_flight *flight = &w->pipeline.flights[w->pipeline.writing_back];
+    w->pipeline.writing_back = flight->next;
     --w->pipeline.writing_back_count;
     return flight;
 }
 
-/* Lands items with finished write-back, in the order of finishing in each list. A call asks the
- * driver about at most one unfinished item of each list. */
+/* Lands items with finished write-back, in the order of finishing. */
 static bool land_written(fl_worker *w)
 {
     bool any = false;
-    for (uint32_t i = FL_HOME_LISTS; i-- != 0;) { /* small results first */
-        fl_flight_list *list = &w->pipeline.writing_back[i];
-        while (list->first != FL_NO_FLIGHT &&
-               fl_publish_is_home(w, &w->pipeline.flights[list->first])) {
-            fl_pipeline_land(w, take_written(w, list));
-            any = true;
-        }
+    while (w->pipeline.writing_back != FL_NO_FLIGHT &&
+           fl_publish_is_home(w, &w->pipeline.flights[w->pipeline.writing_back])) {
+        fl_pipeline_land(w, take_written(w));
+        any = true;
     }
     return any;
 }
@@ -206,11 +191,8 @@ static void lose(fl_worker *w)
             fail_flight(w, &w->pipeline.flights[i]);
         }
     }
-    for (uint32_t i = 0; i < FL_HOME_LISTS; ++i) {
-        fl_flight_list *list = &w->pipeline.writing_back[i];
-        while (list->first != FL_NO_FLIGHT) {
-            fail_flight(w, take_written(w, list));
-        }
+    while (w->pipeline.writing_back != FL_NO_FLIGHT) {
+        fail_flight(w, take_written(w));
     }
     if (fl_worker_is_stalled(w)) {
         w->stall.stalled.state = FL_ITEM_DONE;
@@ -348,7 +330,7 @@ static fl_act wait_virtual(fl_worker *w)
 {
     uint64_t t = fl_worker_clock(w);
     w->idle.wake_at = w->device->backend->lane->next_event(w->device, t);
-    if (w->pipeline.writing_back_count != 0 && w->idle.wake_at > t + FL_POLL_BLIND_NS) {
+    if (w->pipeline.writing_back != FL_NO_FLIGHT && w->idle.wake_at > t + FL_POLL_BLIND_NS) {
         w->idle.wake_at = t + FL_POLL_BLIND_NS;
     }
     return FL_ACT_WAIT;

@@ -36,14 +36,10 @@ static uint64_t later(uint64_t a, uint64_t b)
  * steal. */
 static uint64_t look_homing(const fl_worker *w, uint64_t t)
 {
-    uint64_t begun = w->pipeline.last_done, moved = 0;
-    for (uint32_t i = 0; i < FL_HOME_LISTS; ++i) {
-        const fl_flight_list *list = &w->pipeline.writing_back[i];
-        if (list->first != FL_NO_FLIGHT) {
-            moved = later(moved, w->pipeline.flights[list->last].item.start);
-        }
+    uint64_t begun = w->pipeline.last_done;
+    if (w->pipeline.writing_back_count != 0) {
+        begun = later(begun, w->pipeline.flights[w->pipeline.writing_back_last].item.start);
     }
-    begun = moved > begun ? moved : begun;
     uint64_t nap = t > begun ? (t - begun) / FL_POLL_OF_ITEM : 0;
     nap = nap > FL_POLL_NS ? nap : FL_POLL_NS;
     return nap < FL_POLL_MOST_NS ? nap : FL_POLL_MOST_NS;

@@ -38,10 +38,8 @@ static void count_off(fl_worker *w)
 {
     fl_worker_flush(w);
     const fl_item *item = fl_worker_is_stalled(w) ? &w->stall.stalled : NULL;
-    for (uint32_t i = 0; i < FL_HOME_LISTS; ++i) {
-        uint32_t oldest = w->pipeline.writing_back[i].first;
-        item = oldest != FL_NO_FLIGHT ? &w->pipeline.flights[oldest].item : item;
-    }
+    item = w->pipeline.writing_back_count != 0 ? &w->pipeline.flights[w->pipeline.writing_back].item
+                                               : item;
     for (uint32_t i = 0; i < w->pipeline.flight_count && w->pipeline.computing != 0; ++i) {
         if (w->pipeline.flights[i].item.state == FL_ITEM_LAUNCHED) {
             item = &w->pipeline.flights[i].item;

@@ -12,9 +12,7 @@
 static filch_status init_pipeline(fl_worker *w)
 {
     const fl_memory *memory = &w->sched->core->memory;
-    for (uint32_t i = 0; i < FL_HOME_LISTS; ++i) {
-        w->pipeline.writing_back[i] = (fl_flight_list){FL_NO_FLIGHT, FL_NO_FLIGHT};
-    }
+    w->pipeline.writing_back = w->pipeline.writing_back_last = FL_NO_FLIGHT;
     if (w->sched->core->places->count > 1) {
         w->offload = fl_alloc_zeroed(memory, sizeof *w->offload);
         if (w->offload == NULL) {

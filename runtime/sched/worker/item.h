@@ -67,9 +67,9 @@ typedef struct fl_item {
  * more is launched when the rest is past. */
 #define FL_FOREIGN 8
 
-/* Copies that bring one item's results home, each on its own lane: two lanes to the host, two to
- * the device, and one more. The worker waits for the oldest copies when an item needs more. */
-#define FL_HOMES 5
+/* Copies that bring one item's results home, each on its own lane. The worker waits for the oldest
+ * copies when an item needs more. */
+#define FL_HOMES 4
 
 /* Items in flight at most on a device that computes: the number that hides the launch latency of
  * short items. */
@@ -77,14 +77,6 @@ typedef struct fl_item {
 
 /* No element of a list of items in flight. */
 #define FL_NO_FLIGHT UINT32_MAX
-
-/* A list of items in flight, oldest first: indices, or FL_NO_FLIGHT. */
-typedef struct fl_flight_list {
-    uint32_t first, last;
-} fl_flight_list;
-
-/* Lists of items in write-back. */
-enum { FL_HOMES_LARGE, FL_HOMES_SMALL, FL_HOME_LISTS };
 
 /* An item in flight on a device that computes by itself. */
 typedef struct fl_in_flight {

@@ -168,13 +168,12 @@ typedef struct fl_worker_pipeline {
     uint32_t flight_count, free_flight, in_flight;
     uint32_t computing; /* items in flight that are not past on their lane */
     uint64_t long_ns;   /* predicted time of the long items that compute, ns */
-    /* Items past whose results are on the way home. Those that wait for small copies only have a
-     * list of their own: they may be over before large copies that began earlier (backend.h). */
-    fl_flight_list writing_back[FL_HOME_LISTS];
-    uint32_t writing_back_count; /* of both lists */
-    uint64_t clock;              /* time of a recent launch, ns */
-    uint32_t clock_age;          /* launches since */
-    uint64_t last_done;          /* when an item was last seen past, ns */
+    uint32_t writing_back,
+        writing_back_last; /* items past whose results are on the way home, oldest first */
+    uint32_t writing_back_count;
+    uint64_t clock;     /* time of a recent launch, ns */
+    uint32_t clock_age; /* launches since */
+    uint64_t last_done; /* when an item was last seen past, ns */
 } fl_worker_pipeline;
 
 /* An item that waits for operands or for memory, and errors of items and of the device. */

@@ -118,7 +118,6 @@ static void free_lanes(fl_device *device, const fl_memory *memory)
     fl_cuda_lanes *lanes = state->lanes;
     fl_cuda_stage_forget(state->gpu->stage, &lanes->lane[FL_LANE_IN]);
     fl_cuda_stage_forget(state->gpu->stage, &lanes->lane[FL_LANE_OUT]);
-    fl_cuda_stage_forget(state->gpu->stage, &lanes->lane[FL_LANE_SMALL]);
     for (uint32_t i = 0; i < FL_LANES; ++i) {
         close_lane(api, &lanes->lane[i]);
     }
@@ -139,7 +138,7 @@ filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filc
     }
     memset(lanes, 0, sizeof *lanes);
     lanes->count = device->lanes;
-    lanes->lane[FL_LANE_OUT].stage = lanes->lane[FL_LANE_SMALL].stage = state->gpu->stage;
+    lanes->lane[FL_LANE_OUT].stage = state->gpu->stage;
     state->lanes = lanes;
     fl_cuda_scope scope;
     filch_status status = fl_cuda_enter(state->gpu, &scope, error);
@@ -149,7 +148,7 @@ filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filc
         return status;
     }
     for (uint32_t i = 0; i < FL_LANES && status == FILCH_OK; ++i) {
-        if (i < lanes->count || i == FL_LANE_IN || fl_lane_is_home(i)) {
+        if (i < lanes->count || i == FL_LANE_IN || i == FL_LANE_OUT) {
             status = open_lane(device, &lanes->lane[i], error);
         }
         /* Slices get no batches: a graph's kernels run on the whole GPU, whatever the slice of the
@@ -368,18 +367,6 @@ filch_status fl_cuda_lane_look(fl_device *device, uint32_t index, filch_error *e
     return result == FL_CUDA_SUCCESS ? FILCH_OK : lose(device, result, "cuEventQuery", error);
 }
 
-/* Lands pieces of a lane to the host that the device is past. A piece may have to land behind a
- * piece of the other such lane, to the same bytes: without helpers only this look finds that one
- * past. */
-static filch_status land(fl_device *device, uint32_t index, filch_error *error)
-{
-    uint32_t other = index == FL_LANE_OUT ? FL_LANE_SMALL : FL_LANE_OUT;
-    filch_status status = fl_cuda_lane_look(device, other, error);
-    return status == FILCH_OK && fl_cuda_stage_help(fl_cuda_of(device)->gpu->stage, index)
-               ? fl_cuda_lane_look(device, index, error)
-               : status;
-}
-
 filch_status fl_cuda_reached(fl_device *device, fl_marker marker, filch_error *error)
 {
     fl_cuda_device *state = fl_cuda_of(device);
@@ -390,10 +377,11 @@ filch_status fl_cuda_reached(fl_device *device, fl_marker marker, filch_error *e
         return FILCH_OK;
     }
     filch_status status = fl_cuda_lane_look(device, index, error);
-    if (status == FILCH_OK && !is_reached(lane, sequence) && is_passed(lane, sequence)) {
-        status = land(device, index, error);
+    if (status == FILCH_OK && !is_reached(lane, sequence) && is_passed(lane, sequence) &&
+        fl_cuda_stage_help(state->gpu->stage)) {
+        status = fl_cuda_lane_look(device, index, error);
     }
-    if (status != FILCH_OK && fl_lane_is_home(index)) {
+    if (status != FILCH_OK && index == FL_LANE_OUT) {
         fl_cuda_stage_quiet(state->gpu->stage); /* the caller may free the target of landings */
     }
     return status != FILCH_OK ? status : is_reached(lane, sequence) ? FILCH_OK : FILCH_NOT_READY;
@@ -781,11 +769,11 @@ static filch_status wait_for_bytes(const fl_device *device, const fl_copy *copy,
     filch_status status = FILCH_OK;
     for (uint32_t i = 0; i < copy->behind_count && status == FILCH_OK; ++i) {
         fl_marker marker = copy->behind[i];
-        if (marker == 0 || !fl_lane_is_home(fl_marker_lane(marker))) {
+        if (marker == 0 || fl_marker_lane(marker) != FL_LANE_OUT) {
             continue; /* no other lane writes to the host's memory */
         }
         fl_device *other = (fl_device *)(uintptr_t)&pool[fl_marker_device(marker)];
-        fl_cuda_lane *lane = &fl_cuda_of(other)->lanes->lane[fl_marker_lane(marker)];
+        fl_cuda_lane *lane = &fl_cuda_of(other)->lanes->lane[FL_LANE_OUT];
         uint64_t sequence = fl_marker_sequence(marker);
         /* Acquire: as in pass. */
         if (is_read || (fl_load_acquire(&lane->aboard) != 0 &&
@@ -851,10 +839,10 @@ filch_status fl_cuda_clear(fl_device *device, void *block, size_t bytes, fl_mark
 
 /* --- Draining and streams --- */
 
-/* Waits for pieces aboard of a lane, or for landings under way on a lost device. */
-static filch_status drain_aboard(fl_device *device, uint32_t index, filch_error *error)
+/* Waits for pieces aboard, or for landings under way on a lost device. */
+static filch_status drain_aboard(fl_device *device, filch_error *error)
 {
-    fl_cuda_lane *lane = &fl_cuda_of(device)->lanes->lane[index];
+    fl_cuda_lane *lane = &fl_cuda_of(device)->lanes->lane[FL_LANE_OUT];
     /* Acquire: as in pass. */
     if (fl_load_acquire(&lane->aboard) == 0) {
         return FILCH_OK;
@@ -862,15 +850,8 @@ static filch_status drain_aboard(fl_device *device, uint32_t index, filch_error 
     fl_mutex_lock(&lane->lock);
     uint64_t issued = fl_load_relaxed(&lane->issued);
     fl_mutex_unlock(&lane->lock);
-    return fl_cuda_stage_await(device, fl_marker_make(device->info.index, index, issued), error);
-}
-
-/* Waits for the pieces of both lanes to the host, whatever becomes of one of them. */
-static filch_status drain_all_aboard(fl_device *device, filch_error *error)
-{
-    filch_status status = drain_aboard(device, FL_LANE_OUT, error);
-    filch_status small = drain_aboard(device, FL_LANE_SMALL, status == FILCH_OK ? error : NULL);
-    return status == FILCH_OK ? small : status;
+    return fl_cuda_stage_await(device, fl_marker_make(device->info.index, FL_LANE_OUT, issued),
+                               error);
 }
 
 filch_status fl_cuda_drain(fl_device *device, filch_error *error)
@@ -879,7 +860,7 @@ filch_status fl_cuda_drain(fl_device *device, filch_error *error)
     fl_cuda_scope scope;
     filch_status status = fl_cuda_enter(state->gpu, &scope, error);
     if (status != FILCH_OK) {
-        (void)drain_all_aboard(device, NULL);
+        (void)drain_aboard(device, NULL);
         return status;
     }
     /* A failed lane is no reason to leave another lane working. */
@@ -893,7 +874,7 @@ filch_status fl_cuda_drain(fl_device *device, filch_error *error)
         }
     }
     fl_cuda_leave(&scope);
-    filch_status landed = drain_all_aboard(device, status == FILCH_OK ? error : NULL);
+    filch_status landed = drain_aboard(device, status == FILCH_OK ? error : NULL);
     return status == FILCH_OK ? landed : status;
 }
 

@@ -44,7 +44,7 @@ typedef struct fl_cuda_lane {
     /* newest sequence known complete; release: passed, and all pieces landed */
     _Atomic uint64_t reached;
     _Atomic uint32_t aboard;     /* pieces put on the lane and not yet landed; see stage.h */
-    struct fl_cuda_stage *stage; /* stage of the copy lanes to the host; else null */
+    struct fl_cuda_stage *stage; /* stage of the copy lane out; else null */
     fl_mutex lock;               /* guards the ring of events; on copy lanes also issuing */
     CUevent events[FL_CUDA_EVENTS];
     uint64_t covers[FL_CUDA_EVENTS];
@@ -81,9 +81,7 @@ typedef struct fl_cuda_lanes {
 } fl_cuda_lanes;
 
 /* Makes the streams and events of an open device, in the device's context or slice: device->lanes
- * compute lanes and three copy lanes. The lane for small results is made here, too: a first small
- * copy comes from any thread, and traces are made for the lanes that exist. A failure leaves
- * nothing. Enters the context itself. */
+ * compute lanes and two copy lanes. A failure leaves nothing. Enters the context itself. */
 filch_status fl_cuda_lanes_open(fl_device *device, const fl_memory *memory, filch_error *error);
 /* Opens the lane for copies from other devices' memory, unless open. False: the driver refuses. One
  * call at a time, before the first copy. */

@@ -17,8 +17,6 @@ struct fl_cuda_lane;
 #define FL_RING_LEAST ((size_t)16 << 20)
 #define FL_RING_MOST ((size_t)64 << 20)
 #define FL_RING_SLOTS 64
-/* Bytes of a ring for small results: its slots run out first. */
-#define FL_RING_SMALL (FL_RING_SLOTS * FL_SMALL_BYTES)
 /* Largest slot: 76 us of the link, followed by 2.6 us of idle link before the next slot. */
 #define FL_SLOT_MOST ((size_t)4 << 20)
 /* Bytes a processor takes at a time from a slot filled or emptied by several: 10 us of work. */

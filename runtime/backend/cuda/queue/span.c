@@ -136,11 +136,9 @@ void fl_cuda_record_renew(fl_device *device, fl_cuda_record *record)
     fl_mutex_unlock(&record->lock);
 }
 
-/* is_small: the copy is on FL_LANE_SMALL. */
-static uint8_t kind_of(const fl_copy *copy, bool is_small)
+static uint8_t kind_of(const fl_copy *copy)
 {
     return copy->from_device == NULL                            ? FL_TRACE_IN
-           : is_small                                           ? FL_TRACE_SMALL
            : copy->to_device == NULL                            ? FL_TRACE_OUT
            : copy->to_device->place == copy->from_device->place ? FL_TRACE_INNER
                                                                 : FL_TRACE_PEER;
@@ -159,8 +157,8 @@ fl_cuda_span *fl_cuda_span_begin(fl_device *device, fl_cuda_record *record, fl_c
     /* Relaxed: at worst the epoch is too new for the span, and the span is missed. */
     span->epoch = fl_load_relaxed(&record->epoch);
     span->bytes = copy->width * copy->height;
-    span->kind = kind_of(copy, lane == &fl_cuda_of(device)->lanes->lane[FL_LANE_SMALL]);
-    span->other = copy->from_device == NULL || copy->to_device == NULL
+    span->kind = kind_of(copy);
+    span->other = span->kind == FL_TRACE_IN || span->kind == FL_TRACE_OUT
                       ? FL_TRACE_HOST
                       : copy->from_device->info.index;
     if (fl_cuda_of(device)->gpu->api->cuEventRecord(span->start, lane->stream) != FL_CUDA_SUCCESS) {

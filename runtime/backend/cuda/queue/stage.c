@@ -63,9 +63,6 @@ struct fl_cuda_stage {
     fl_cond work;  /* wakes helpers */
     fl_cond done;  /* wakes callers */
     fl_cuda_ring in, out;
-    /* Slots of the lane FL_LANE_SMALL: a ring is in order, and a small result must not wait until
-     * large pieces before it have landed. */
-    fl_cuda_ring small;
     fl_cuda_slot *first, *last; /* pieces aboard */
     uint64_t copies;            /* copies out so far */
     uint32_t landing;           /* units landing now */
@@ -90,9 +87,9 @@ static const void *host_side(const fl_copy *copy)
 
 static bool is_ready(fl_cuda_stage *stage, fl_device *device, fl_cuda_ring *ring);
 
-static fl_cuda_ring *ring_of(fl_cuda_stage *stage, uint32_t lane)
+static fl_cuda_ring *ring_of(fl_cuda_stage *stage, const fl_copy *copy)
 {
-    return lane == FL_LANE_IN ? &stage->in : lane == FL_LANE_SMALL ? &stage->small : &stage->out;
+    return copy->from_device == NULL ? &stage->in : &stage->out;
 }
 
 bool fl_cuda_stage_takes(const fl_device *device, const fl_copy *copy)
@@ -102,8 +99,7 @@ bool fl_cuda_stage_takes(const fl_device *device, const fl_copy *copy)
     return (copy->from_device == NULL || copy->to_device == NULL) &&
            copy->width * copy->height >= least &&
            fl_cuda_is_pageable(stage->gpu->api, &stage->known, host_side(copy)) &&
-           is_ready(stage, (fl_device *)(uintptr_t)device,
-                    ring_of(stage, fl_lane_of_copy(device, copy)));
+           is_ready(stage, (fl_device *)(uintptr_t)device, ring_of(stage, copy));
 }
 
 /* --- Waking and waiting; the lock is held --- */
@@ -195,17 +191,6 @@ static bool leads_to(const fl_cuda_slot *slot, const char *to, size_t pitch, siz
                               height);
 }
 
-/* Returns the index of the lane that a slot aboard is on. */
-static uint32_t lane_index(const fl_cuda_slot *slot)
-{
-    return (uint32_t)(slot->lane - fl_cuda_of(slot->device)->lanes->lane);
-}
-
-static bool is_of_small(const fl_cuda_slot *slot)
-{
-    return lane_index(slot) == FL_LANE_SMALL;
-}
-
 /* Returns whether an earlier piece aboard, of another copy, leads to the same bytes. Pieces of one
  * copy never share bytes. Under the lock. */
 static bool has_before(const fl_cuda_stage *stage, const fl_cuda_slot *slot)
@@ -220,19 +205,14 @@ static bool has_before(const fl_cuda_stage *stage, const fl_cuda_slot *slot)
     return false;
 }
 
-/* Returns the first piece with units left, past on the device and allowed to land; is_small: of the
- * lanes for small results alone. Earlier pieces leading to the same bytes land first, of whichever
- * lane: the list has all pieces aboard in the order of the calls. Under the lock. */
-static fl_cuda_slot *first_landable(fl_cuda_stage *stage, bool is_small)
+/* Returns a piece with units left, past on the device and allowed to land. Earlier pieces leading
+ * to the same bytes land first. Under the lock. */
+static fl_cuda_slot *find_landable(fl_cuda_stage *stage)
 {
-    /* While no slot of the small ring is taken, no small piece is aboard. */
-    if (stage->first == NULL || (is_small && stage->small.used == 0) || is_lost(stage)) {
+    if (stage->first == NULL || is_lost(stage)) {
         return NULL;
     }
     for (fl_cuda_slot *slot = stage->first; slot != NULL; slot = slot->next) {
-        if (is_small && !is_of_small(slot)) {
-            continue;
-        }
         if (slot->state == SLOT_LANDING && slot->begun != slot->units) {
             return slot;
         }
@@ -247,14 +227,6 @@ static fl_cuda_slot *first_landable(fl_cuda_stage *stage, bool is_small)
     return NULL;
 }
 
-/* Returns a piece to land; a small result goes before large pieces past on the device. Under the
- * lock. */
-static fl_cuda_slot *find_landable(fl_cuda_stage *stage)
-{
-    fl_cuda_slot *slot = first_landable(stage, true);
-    return slot != NULL ? slot : first_landable(stage, false);
-}
-
 static void take_out(fl_cuda_stage *stage, fl_cuda_slot *slot)
 {
     fl_cuda_slot *before = NULL;
@@ -267,10 +239,14 @@ static void take_out(fl_cuda_stage *stage, fl_cuda_slot *slot)
     slot->lane = NULL; /* a landed slot is free at once */
 }
 
-/* Lands a unit of a slot that find_landable found, releasing the lock meanwhile. */
-static void land_unit(fl_cuda_stage *stage, fl_cuda_slot *slot)
+/* Lands a unit, releasing the lock meanwhile. False: no unit may land. */
+static bool land_one(fl_cuda_stage *stage)
 {
+    fl_cuda_slot *slot = find_landable(stage);
     uint32_t wakes = 0;
+    if (slot == NULL) {
+        return false;
+    }
     if (slot->state == SLOT_ABOARD) {
         slot->state = SLOT_LANDING;
         wakes = ring_bell(stage, slot->units - 1);
@@ -290,16 +266,7 @@ static void land_unit(fl_cuda_stage *stage, fl_cuda_slot *slot)
         take_out(stage, slot);
     }
     tell_done(stage);
-}
-
-/* Lands a unit, releasing the lock meanwhile. False: no unit may land. */
-static bool land_one(fl_cuda_stage *stage)
-{
-    fl_cuda_slot *slot = find_landable(stage);
-    if (slot != NULL) {
-        land_unit(stage, slot);
-    }
-    return slot != NULL;
+    return true;
 }
 
 /* --- Looking at lanes --- */
@@ -338,18 +305,15 @@ static bool is_pending(fl_cuda_stage *stage)
  * meanwhile. */
 static void look_around(fl_cuda_stage *stage)
 {
-    fl_marker lanes[2 * FL_RING_SLOTS]; /* their sequences do not matter */
-    fl_device *devices[2 * FL_RING_SLOTS];
+    fl_device *devices[FL_RING_SLOTS];
     uint32_t count = 0;
     for (const fl_cuda_slot *slot = stage->first; slot != NULL; slot = slot->next) {
         /* otherwise ready to land */
         bool is_new = fl_load_relaxed(&slot->lane->passed) < slot->sequence;
-        fl_marker lane = fl_marker_make(slot->device->info.index, lane_index(slot), 0);
         for (uint32_t i = 0; i < count && is_new; ++i) {
-            is_new = lanes[i] != lane;
+            is_new = devices[i] != slot->device;
         }
         if (is_new) {
-            lanes[count] = lane;
             devices[count++] = slot->device;
         }
     }
@@ -358,7 +322,7 @@ static void look_around(fl_cuda_stage *stage)
     ++stage->lookers; /* a lane being looked at is not closed */
     fl_mutex_unlock(&stage->lock);
     for (uint32_t i = 0; i < count; ++i) {
-        (void)fl_cuda_lane_look(devices[i], fl_marker_lane(lanes[i]), NULL);
+        (void)fl_cuda_lane_look(devices[i], FL_LANE_OUT, NULL);
     }
     if (other != NULL) {
         (void)fl_cuda_lane_look(other, FL_LANE_IN, NULL);
@@ -433,22 +397,15 @@ uint64_t fl_cuda_stage_bound(fl_cuda_stage *stage, const fl_cuda_lane *lane, uin
     return passed;
 }
 
-bool fl_cuda_stage_help(fl_cuda_stage *stage, uint32_t lane)
+bool fl_cuda_stage_help(fl_cuda_stage *stage)
 {
-    /* Acquire: the helpers were started before. */
-    bool has_helpers = fl_load_acquire(&stage->helper_count) != 0;
-    fl_cuda_slot *slot;
     bool has_landed = false;
-    if (has_helpers && lane != FL_LANE_SMALL) {
+    /* Acquire: the helpers were started before. */
+    if (fl_load_acquire(&stage->helper_count) != 0) {
         return false;
     }
     lock_stage(stage);
-    for (uint32_t i = 0; i < UNITS_OF_CALL; ++i) {
-        slot = has_helpers ? first_landable(stage, true) : find_landable(stage);
-        if (slot == NULL) {
-            break;
-        }
-        land_unit(stage, slot);
+    for (uint32_t i = 0; i < UNITS_OF_CALL && land_one(stage); ++i) {
         has_landed = true;
     }
     fl_mutex_unlock(&stage->lock);
@@ -486,8 +443,7 @@ void fl_cuda_stage_make_way(const fl_device *device, const fl_copy *copy)
     fl_cuda_stage *stage = fl_cuda_of(device)->gpu->stage;
     uint64_t since = 0;
     /* Acquire: without a ring there are no pieces. */
-    if (copy->to_device != NULL || (fl_load_acquire(&stage->out.state) != RING_THERE &&
-                                    fl_load_acquire(&stage->small.state) != RING_THERE)) {
+    if (copy->to_device != NULL || fl_load_acquire(&stage->out.state) != RING_THERE) {
         return;
     }
     lock_stage(stage);
@@ -723,9 +679,9 @@ static filch_status copy_in(fl_cuda_stage *stage, fl_device *device, const fl_co
 
 /* Returns whether room is missing because of another device's kernels, which may take any time: the
  * ring is in order, and slices share the ring. begun: start of the wait. Under the lock. */
-static bool is_held_up(fl_cuda_ring *ring, const fl_device *device, uint64_t begun)
+static bool is_held_up(fl_cuda_stage *stage, const fl_device *device, uint64_t begun)
 {
-    fl_cuda_slot *oldest = &ring->slots[ring->oldest];
+    fl_cuda_slot *oldest = &stage->out.slots[stage->out.oldest];
     if (oldest->state != SLOT_ABOARD || oldest->device == device ||
         fl_load_acquire(&oldest->lane->passed) >= oldest->sequence) {
         return false;
@@ -735,15 +691,15 @@ static bool is_held_up(fl_cuda_ring *ring, const fl_device *device, uint64_t beg
 }
 
 /* Returns a slot for a piece out; null: the GPU is lost, or other devices hold all slots. */
-static fl_cuda_slot *await_slot(fl_cuda_stage *stage, fl_cuda_ring *ring, const fl_device *device,
-                                const fl_copy *piece, char *to, size_t pitch)
+static fl_cuda_slot *await_slot(fl_cuda_stage *stage, const fl_device *device, const fl_copy *piece,
+                                char *to, size_t pitch)
 {
     fl_cuda_slot *slot = NULL;
     uint64_t since = 0, begun = 0;
     lock_stage(stage);
-    while (!is_lost(stage) && (slot = fl_ring_take(ring, piece, to, pitch)) == NULL) {
+    while (!is_lost(stage) && (slot = fl_ring_take(&stage->out, piece, to, pitch)) == NULL) {
         begun = begun != 0 ? begun : fl_time_now();
-        if (is_held_up(ring, device, begun)) {
+        if (is_held_up(stage, device, begun)) {
             break;
         }
         press(stage, &since);
@@ -754,24 +710,23 @@ static fl_cuda_slot *await_slot(fl_cuda_stage *stage, fl_cuda_ring *ring, const 
 
 /* Lets the driver copy a piece without a slot: the copy takes no longer than the device's own
  * kernels. */
-static filch_status put_by_itself(fl_device *device, uint32_t lane, fl_copy *piece, char *to,
-                                  size_t pitch, filch_error *error)
+static filch_status put_by_itself(fl_device *device, fl_copy *piece, char *to, size_t pitch,
+                                  filch_error *error)
 {
     piece->to = to;
     piece->to_pitch = pitch;
     fl_cuda_stage_make_way(device, piece);
-    return fl_cuda_lane_put(device, lane, piece, NULL, error);
+    return fl_cuda_lane_put(device, FL_LANE_OUT, piece, NULL, error);
 }
 
 /* Puts a piece on the lane through the slot. */
-static filch_status put_by_slot(fl_cuda_stage *stage, fl_device *device, uint32_t lane,
-                                fl_copy *piece, fl_cuda_slot *slot, uint64_t number,
-                                filch_error *error)
+static filch_status put_by_slot(fl_cuda_stage *stage, fl_device *device, fl_copy *piece,
+                                fl_cuda_slot *slot, uint64_t number, filch_error *error)
 {
     piece->to = slot->bytes;
     slot->device = device;
     slot->copy = number;
-    filch_status status = fl_cuda_lane_put(device, lane, piece, slot, error);
+    filch_status status = fl_cuda_lane_put(device, FL_LANE_OUT, piece, slot, error);
     if (status != FILCH_OK) {
         lock_stage(stage);
         if (slot->state == SLOT_TAKEN) { /* the piece is not on the lane */
@@ -787,7 +742,6 @@ static filch_status copy_out(fl_cuda_stage *stage, fl_device *device, const fl_c
 {
     fl_cut cut = fl_cut_copy(copy, FL_SLOT_MOST, false);
     filch_status status = FILCH_OK;
-    uint32_t lane = fl_lane_of_copy(device, copy); /* of all pieces: they stay in order */
     uint64_t last = 0;
     lock_stage(stage);
     uint64_t number = ++stage->copies;
@@ -795,14 +749,13 @@ static filch_status copy_out(fl_cuda_stage *stage, fl_device *device, const fl_c
     for (size_t k = 0; k < cut.pieces && status == FILCH_OK; ++k) {
         char *to;
         fl_copy piece = fl_cut_piece(copy, &cut, k, &to);
-        fl_cuda_slot *slot =
-            await_slot(stage, ring_of(stage, lane), device, &piece, to, copy->to_pitch);
+        fl_cuda_slot *slot = await_slot(stage, device, &piece, to, copy->to_pitch);
         if (slot != NULL) {
-            status = put_by_slot(stage, device, lane, &piece, slot, number, error);
+            status = put_by_slot(stage, device, &piece, slot, number, error);
         } else if (fl_cuda_lost(stage->gpu, device->info.name, error)) {
             status = FILCH_DEVICE_LOST;
         } else {
-            status = put_by_itself(device, lane, &piece, to, copy->to_pitch, error);
+            status = put_by_itself(device, &piece, to, copy->to_pitch, error);
         }
         if (status == FILCH_OK) {
             *marker = piece.marker;
@@ -810,7 +763,7 @@ static filch_status copy_out(fl_cuda_stage *stage, fl_device *device, const fl_c
         }
     }
     if (status != FILCH_OK) {
-        abandon(device, lane, last);
+        abandon(device, FL_LANE_OUT, last);
     }
     return status;
 }
@@ -902,10 +855,7 @@ static uint32_t make_ring(fl_cuda_stage *stage, const fl_device *device, fl_cuda
 {
     void *memory = NULL;
     size_t bytes = (stage->wanted + 1) * FL_RING_OF_THREAD; /* one more for the caller */
-    bytes = ring == &stage->small   ? FL_RING_SMALL
-            : bytes > FL_RING_MOST  ? FL_RING_MOST
-            : bytes < FL_RING_LEAST ? FL_RING_LEAST
-                                    : bytes;
+    bytes = bytes > FL_RING_MOST ? FL_RING_MOST : bytes < FL_RING_LEAST ? FL_RING_LEAST : bytes;
     CUresult result = stage->gpu->api->cuMemHostAlloc(&memory, bytes, FL_CU_MEMHOSTALLOC_PORTABLE);
     if (result == FL_CUDA_ERROR_OUT_OF_MEMORY && bytes > FL_RING_LEAST) {
         bytes = FL_RING_LEAST; /* slower, but still faster than the driver's own copies */
@@ -952,8 +902,8 @@ void fl_cuda_stage_forget(fl_cuda_stage *stage, const fl_cuda_lane *lane)
         }
     }
     for (uint32_t i = 0; i < FL_RING_SLOTS; ++i) {
-        fl_cuda_slot *slots[] = {&stage->in.slots[i], &stage->out.slots[i], &stage->small.slots[i]};
-        for (uint32_t k = 0; k < sizeof slots / sizeof slots[0]; ++k) {
+        fl_cuda_slot *slots[] = {&stage->in.slots[i], &stage->out.slots[i]};
+        for (uint32_t k = 0; k < 2; ++k) {
             if (slots[k]->lane == lane) {
                 slots[k]->lane = NULL;
                 slots[k]->device = NULL;
@@ -982,12 +932,15 @@ void fl_cuda_stage_close(fl_cuda_gpu *gpu, const fl_memory *memory)
     for (uint32_t i = 0; i < fl_load_relaxed(&stage->helper_count); ++i) {
         fl_thread_join(stage->helpers[i]);
     }
-    char *const rings[] = {stage->in.memory, stage->out.memory, stage->small.memory};
-    for (uint32_t i = 0; i < sizeof rings / sizeof rings[0]; ++i) {
-        if (rings[i] != NULL && fl_cuda_enter(gpu, &scope, NULL) == FILCH_OK) {
-            (void)gpu->api->cuMemFreeHost(rings[i]);
-            (void)fl_cuda_leave(&scope);
+    if ((stage->in.memory != NULL || stage->out.memory != NULL) &&
+        fl_cuda_enter(gpu, &scope, NULL) == FILCH_OK) {
+        if (stage->in.memory != NULL) {
+            (void)gpu->api->cuMemFreeHost(stage->in.memory);
         }
+        if (stage->out.memory != NULL) {
+            (void)gpu->api->cuMemFreeHost(stage->out.memory);
+        }
+        (void)fl_cuda_leave(&scope);
     }
     fl_cond_fini(&stage->done);
     fl_cond_fini(&stage->work);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Staging: copies between a GPU's memory and pageable memory of the host, through rings of
- * page-locked slots. Each direction has a ring, and small results to the host have one of their
- * own (FL_LANE_SMALL); the GPU's slices share them. A staged copy is cut
+ * page-locked slots. Each direction has a ring, shared by the GPU's slices. A staged copy is cut
  * into pieces. A piece is an ordinary copy of its lane, from or to a slot. Processors move the
  * bytes between slot and caller's buffer, in units; several threads may take units of a slot.
  *
@@ -58,9 +57,8 @@ void fl_cuda_stage_board(fl_cuda_stage *stage, fl_cuda_slot *slot, struct fl_cud
 uint64_t fl_cuda_stage_bound(fl_cuda_stage *stage, const struct fl_cuda_lane *lane,
                              uint64_t passed);
 
-/* Lands pieces the device is past, if any: on a stage without helpers, and small results for a
- * caller asking for the lane FL_LANE_SMALL. Landing those takes less time than waking a helper. */
-bool fl_cuda_stage_help(fl_cuda_stage *stage, uint32_t lane);
+/* Lands a piece the device is past, if any, on a stage without helpers. */
+bool fl_cuda_stage_help(fl_cuda_stage *stage);
 /* Waits for landings under way. The GPU is known to be lost; no new landing begins. */
 void fl_cuda_stage_quiet(fl_cuda_stage *stage);
 /* Waits until a marker of a lane of the device is reached. */
