@@ -46,6 +46,13 @@ bool fl_depth_has_room(const fl_worker *w, uint32_t window)
            FL_LIKELY(!fl_depth_is_launching(w));
 }
 
+bool fl_depth_may_continue(const fl_worker *w, uint32_t lane)
+{
+    return w->offload->lane_load[lane] < 2 * FL_DEPTH_OF_LANE && w->offload->pressed == 0 &&
+           w->pipeline.in_flight < w->pipeline.flight_count && !w->ready.is_dividing &&
+           FL_LIKELY(!fl_depth_is_launching(w));
+}
+
 /* Tells whether a second device runs items clearly faster than the worker's device. */
 static bool is_outrun(const fl_worker *w, double ns)
 {

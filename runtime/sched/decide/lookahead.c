@@ -76,6 +76,21 @@ bool fl_lookahead_may_follow(const fl_worker *w, const fl_task *task, uint32_t r
     return true;
 }
 
+bool fl_lookahead_continues(const fl_task *before, const fl_task *task)
+{
+    for (uint32_t i = 0; i < before->access_count; ++i) {
+        const fl_task_access *written = &before->accesses[i];
+        for (uint32_t j = 0; (written->mode & FILCH_WRITE) != 0 && j < task->access_count; ++j) {
+            const fl_task_access *access = &task->accesses[j];
+            if ((access->mode & FILCH_WRITE) != 0 && access->slot == written->slot &&
+                access->tile == written->tile) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 fl_lookahead_state fl_lookahead_look(const fl_task *task)
 {
     const filch_graph *graph = task->graph;

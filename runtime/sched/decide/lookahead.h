@@ -11,6 +11,10 @@
 bool fl_lookahead_may_follow(const fl_worker *worker, const fl_task *task, uint32_t run,
                              bool is_shared);
 
+/* Whether a successor continues its predecessor: it writes a tile that the predecessor writes, so
+ * no other device has a newer one. */
+bool fl_lookahead_continues(const fl_task *before, const fl_task *task);
+
 /* State of the predecessors of a task that was claimed ahead. */
 typedef enum fl_lookahead_state {
     FL_LOOKAHEAD_WAITS,

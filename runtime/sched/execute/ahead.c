@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Look-ahead: a worker puts a task on a device behind the predecessors, before the host has seen
  * the predecessors end. Every predecessor is over, or runs on a lane that later work can wait for.
- * Only a worker that launched a predecessor looks ahead, while the queue depth permits and nothing
- * is ready; so the task need not be in a deque. Closed graphs only.
+ * Only a worker that launched a predecessor looks ahead: while the queue depth permits and nothing
+ * is ready, or for a continuation of a lane's newest item, which may go before ready tasks and
+ * beyond the queue depth. So the task need not be in a deque. Closed graphs only.
  *
  * The task's word decides the ownership. All tasks of a graph are in one epoch e when a run begins
  * (graph/build/behind.c). A claim moves a task to e + 1. Two transitions lead on from {e}:
@@ -13,12 +14,14 @@
  * task claimed ahead still count down `pending`. The claim adds the number of all predecessors
  * instead of storing the number. So `pending` is right for the next run, in every order of arrival.
  */
-#include "sched/execute/ahead.h"
+#include "sched//execute/ahead.h"
 
+#include "sched/decide/depth.h"
 #include "sched/decide/lookahead.h"
 #include "sched/decide/placement.h"
 #include "sched/decide/slow.h"
 #include "sched/execute/shared_queue.h"
+#include "sched/execute/window.h"
 
 bool fl_ahead_prepare(filch_graph *graph)
 {
@@ -67,6 +70,9 @@ void fl_ahead_launched(fl_worker *w, fl_in_flight *flight, fl_marker marker)
         return;
     }
     fl_ahead_mark(task, marker);
+    if (task->successor_count != 0) {
+        offload->lane_tail[flight->lane] = flight;
+    }
     if (task->successor_count != 0 && offload->ahead_count < FL_LOOKAHEAD) {
         uint32_t at = (offload->ahead_first + offload->ahead_count++) % FL_LOOKAHEAD;
         offload->ahead[at] = flight;
@@ -127,6 +133,78 @@ fl_task *fl_ahead_next(fl_worker *w)
         --offload->ahead_count;
     }
     return NULL;
+}
+
+/* --- Continuations --- */
+
+/* State of a search for a continuation. */
+typedef struct fl_continuing {
+    fl_search search;
+    const fl_task *before;
+    int level; /* of the most urgent other task, ready or on another lane */
+} fl_continuing;
+
+static void try_continuation(fl_task *successor, void *user)
+{
+    fl_continuing *continuing = user;
+    if ((int)successor->level > continuing->level &&
+        fl_lookahead_continues(continuing->before, successor)) {
+        try_successor(successor, &continuing->search);
+    }
+}
+
+/* Tells whether a task may continue the lane's newest item. While tiles come from the host's
+ * memory, tasks wait for tiles, and those behind them on the lane wait, too. */
+static bool is_open(const fl_worker *w, uint32_t lane)
+{
+    const fl_in_flight *tail = w->offload->lane_tail[lane];
+    return tail != NULL && tail->lane == lane && tail->item.state == FL_ITEM_LAUNCHED &&
+           fl_depth_part(tail) != 0 && fl_depth_may_continue(w, lane) &&
+           fl_flow_in(w->sched->core->places, w->device->place) == 0;
+}
+
+/* Returns the highest level of the tasks in flight on the other lanes; below 0: there are none. */
+static int other_lanes_top(const fl_worker *w, uint32_t lane)
+{
+    int level = -1;
+    for (uint32_t i = 0; i < w->pipeline.flight_count; ++i) {
+        const fl_in_flight *flight = &w->pipeline.flights[i];
+        if (flight->item.state == FL_ITEM_LAUNCHED && flight->item.task != NULL &&
+            flight->lane != lane && flight->item.task->level > level) {
+            level = flight->item.task->level;
+        }
+    }
+    return level;
+}
+
+/* Tells whether roots of the item's graph are left to the worker. They are taken after all tasks
+ * that became ready. The item keeps the job from ending. */
+static bool has_roots(const fl_worker *w, const fl_item *item)
+{
+    uint32_t lo, hi;
+    return fl_range_peek(&fl_job_share(item->job, w->index)->range, &lo, &hi) != 0;
+}
+
+/* Continues the newest item of a lane. Null: by no task. */
+static fl_task *continue_lane(fl_worker *w, uint32_t lane)
+{
+    const fl_item *tail = &w->offload->lane_tail[lane]->item;
+    int ready = fl_window_top(w), beside = other_lanes_top(w, lane);
+    fl_continuing continuing = {
+        {w, fl_task_epoch(tail->task) - 1, NULL}, tail->task, ready > beside ? ready : beside};
+    if (ready >= 0 || has_roots(w, tail)) {
+        fl_graph_each_successor(tail->task, try_continuation, &continuing);
+    }
+    return continuing.search.found;
+}
+
+fl_task *fl_ahead_continuation(fl_worker *w)
+{
+    fl_task *found = NULL;
+    for (uint32_t lane = 0; lane < w->device->lanes && found == NULL; ++lane) {
+        found = is_open(w, lane) ? continue_lane(w, lane) : NULL;
+    }
+    return found;
 }
 
 bool fl_ahead_waits(fl_worker *w, const fl_task *task)

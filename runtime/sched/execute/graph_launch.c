@@ -450,7 +450,7 @@ bool fl_graph_launch_launch(fl_worker *w, fl_in_flight *flight)
     flight->is_admitted = true;
     item->work = fl_part_of_graph(graph)->history.launch->work;
     flight->lane = 0;
-    ++w->offload->lane_load[0];
+    fl_offload_put(w->offload, 0);
     if (!commit_all(w, graph, launch.marker, flight)) {
         fl_publish_fail(w, flight, &w->stall.error);
     }

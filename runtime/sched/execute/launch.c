@@ -394,7 +394,7 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
     flight->is_admitted = true;
     offload->is_admitted = offload->is_tight = false;
     offload->samples += is_sample;
-    ++offload->lane_load[lane];
+    fl_offload_put(offload, lane);
     return true;
 }
 

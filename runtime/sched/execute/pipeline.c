@@ -460,6 +460,25 @@ static bool waits_for_copies(fl_worker *w)
     return fl_locality_waits(w);
 }
 
+/* Puts continuations behind the lanes' newest items, before any ready task. A lone device is busy
+ * with other tasks while an urgent one waits in its lanes; of several devices, one may run out of
+ * tasks meanwhile. Short items are quickly over: finding their continuations would take longer. */
+static bool launch_continuations(fl_worker *w)
+{
+    fl_task *next;
+    bool any = false;
+    while (w->sched->mails && w->offload != NULL && w->pipeline.long_ns != 0 &&
+           !fl_worker_is_stalled(w) && !fl_worker_has_failed(w) &&
+           (next = fl_ahead_continuation(w)) != NULL) {
+        fl_item item;
+        fl_worker_take(w, next, false, &item);
+        item.is_ahead = true;
+        fl_launch_item(w, &item);
+        any = true;
+    }
+    return any;
+}
+
 fl_act fl_pipeline_step(fl_worker *w)
 {
     if (FL_UNLIKELY(fl_pipeline_is_down(w))) {
@@ -485,6 +504,7 @@ fl_act fl_pipeline_step(fl_worker *w)
     if (w->offload != NULL && w->offload->window_count != 0) {
         fl_flow_look(w->sched->core->places, w->device->place);
     }
+    any |= launch_continuations(w);
     while (fl_depth_has_room(w, window) && !fl_worker_is_stalled(w) && !fl_worker_has_failed(w)) {
         fl_item item;
         if (++launches % FL_LAUNCHES_A_LOOK == 0) {
@@ -504,6 +524,7 @@ fl_act fl_pipeline_step(fl_worker *w)
             }
             fl_worker_end_idle(w);
             fl_launch_item(w, &item);
+            launch_continuations(w);
             any = true;
             continue;
         }

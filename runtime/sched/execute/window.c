@@ -91,6 +91,22 @@ static int next_level(const fl_worker *w)
     return fl_inbox_is_empty(&w->queues.inbox) ? (next > queued ? next : queued) : FL_LEVELS;
 }
 
+/* Returns the highest level of the kept tasks; below 0: none is kept. */
+static int kept_level(const fl_offload *offload)
+{
+    int level = -1;
+    for (uint32_t i = 0; i < offload->window_count; ++i) {
+        level = offload->window[i].task->level > level ? offload->window[i].task->level : level;
+    }
+    return level;
+}
+
+int fl_window_top(const fl_worker *w)
+{
+    int next = next_level(w), kept = kept_level(w->offload);
+    return next > kept ? next : kept;
+}
+
 /* Returns kept tasks to the queues visible to other workers, except for a few. The worker keeps
  * claimed tasks, a few tasks with tiles fetched ahead, and every such task while a tile is on the
  * way. */
@@ -137,11 +153,8 @@ bool fl_window_gather(fl_worker *w)
     uint32_t most = fl_locality_most(w),
              few = most < FL_LOCALITY_KEPT_FEW ? most : FL_LOCALITY_KEPT_FEW;
     fl_window_share(w);
-    /* Highest level of the kept tasks; a task of a higher level precedes every kept task. */
-    int level = -1;
-    for (uint32_t i = 0; i < offload->window_count; ++i) {
-        level = offload->window[i].task->level > level ? offload->window[i].task->level : level;
-    }
+    /* A task of a higher level precedes every kept task. */
+    int level = kept_level(offload);
     while (offload->window_count < FL_LOCALITY_WINDOW &&
            (offload->window_count < (is_shared(w) ? few : most) || next_level(w) > level) &&
            unqueue(w, &near)) {

@@ -14,6 +14,9 @@ void fl_window_note(fl_worker *worker);
 /* Moves ready tasks into the window, in part, where the worker is to choose. True: the next task is
  * one of the window. */
 bool fl_window_gather(fl_worker *worker);
+/* Level of the most urgent ready task of the worker, in the window or not; more where tasks just
+ * made ready have not been looked at; below 0: none is ready. */
+int fl_window_top(const fl_worker *worker);
 /* Gives tasks of the window away that devices out of work may take. */
 void fl_window_share(fl_worker *worker);
 /* Adds a root. The window has room for the roots of fl_locality_room. */

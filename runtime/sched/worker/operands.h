@@ -35,6 +35,8 @@ typedef struct fl_offload {
     uint64_t range[2];
     fl_block *scratch[FL_LANE_LIMIT];       /* scratch memory of a lane's items, or null */
     uint32_t lane_load[FL_LANE_LIMIT];      /* items in flight */
+    fl_in_flight *lane_tail[FL_LANE_LIMIT]; /* the lane's newest item, if successors may follow, or
+                                               null; it may be over, and its slot another's */
     fl_marker lane_arriving[FL_LANE_LIMIT]; /* copy that the lane's last waiting item awaits; may be
                                                past */
     uint32_t lane_last;                     /* lane of the last launch */
@@ -58,5 +60,12 @@ typedef struct fl_offload {
     uint32_t pressed;     /* items until memory counts as sufficient */
     uint64_t evicted;     /* evictions in the memory node, when last read */
 } fl_offload;
+
+/* An item was put on a lane. */
+static inline void fl_offload_put(fl_offload *offload, uint32_t lane)
+{
+    ++offload->lane_load[lane];
+    offload->lane_tail[lane] = NULL;
+}
 
 #endif
