@@ -17,6 +17,7 @@
 #include "sched//execute/ahead.h"
 
 #include "sched/decide/depth.h"
+#include "sched/decide/locality.h"
 #include "sched/decide/lookahead.h"
 #include "sched/decide/placement.h"
 #include "sched/decide/slow.h"
@@ -141,14 +142,19 @@ fl_task *fl_ahead_next(fl_worker *w)
 typedef struct fl_continuing {
     fl_search search;
     const fl_task *before;
-    int level; /* of the most urgent other task, ready or on another lane */
+    int ready;  /* level of the most urgent ready task */
+    int beside; /* level of the most urgent task on another lane */
 } fl_continuing;
 
+/* A task that lacks an operand holds its lane while the operand is copied: such a task has to be
+ * more urgent than what other lanes run, too. */
 static void try_continuation(fl_task *successor, void *user)
 {
     fl_continuing *continuing = user;
-    if ((int)successor->level > continuing->level &&
-        fl_lookahead_continues(continuing->before, successor)) {
+    fl_worker *w = continuing->search.worker;
+    if (successor->level > continuing->ready &&
+        fl_lookahead_continues(continuing->before, successor) &&
+        (successor->level > continuing->beside || !fl_locality_lacks(w, successor))) {
         try_successor(successor, &continuing->search);
     }
 }
@@ -189,10 +195,11 @@ static bool has_roots(const fl_worker *w, const fl_item *item)
 static fl_task *continue_lane(fl_worker *w, uint32_t lane)
 {
     const fl_item *tail = &w->offload->lane_tail[lane]->item;
-    int ready = fl_window_top(w), beside = other_lanes_top(w, lane);
-    fl_continuing continuing = {
-        {w, fl_task_epoch(tail->task) - 1, NULL}, tail->task, ready > beside ? ready : beside};
-    if (ready >= 0 || has_roots(w, tail)) {
+    fl_continuing continuing = {{w, fl_task_epoch(tail->task) - 1, NULL},
+                                tail->task,
+                                fl_window_top(w),
+                                other_lanes_top(w, lane)};
+    if (continuing.ready >= 0 || has_roots(w, tail)) {
         fl_graph_each_successor(tail->task, try_continuation, &continuing);
     }
     return continuing.search.found;
