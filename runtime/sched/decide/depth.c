@@ -25,6 +25,21 @@ bool fl_depth_is_launching(const fl_worker *w)
     return w->device->held_until != 0 && w->device->held_until > fl_worker_clock(w);
 }
 
+/* Returns the number of continuations in flight beyond the lanes' parts of the window: other lanes
+ * are filled as without them. */
+static uint32_t beyond(const fl_worker *w, uint32_t window)
+{
+    uint32_t lanes = w->device->lanes, most = FL_DEPTH_OF_LANE * lanes, count = 0;
+    uint32_t part = lanes != 0 ? (window < most ? window : most) / lanes : 0;
+    part = part != 0 ? part : 1;
+    for (uint32_t lane = 0; lane < lanes; ++lane) {
+        uint32_t load = w->offload->lane_load[lane], over = load > part ? load - part : 0;
+        uint32_t continued = w->offload->lane_continued[lane];
+        count += over < continued ? over : continued;
+    }
+    return count;
+}
+
 /* Tells whether one more item may be put in flight. Items in write-back no longer keep the device
  * busy, but the operands stay in the device's memory until the items complete. A task being divided
  * has one piece in flight: other workers take the next pieces, and no item comes between. */
@@ -37,6 +52,9 @@ bool fl_depth_has_room(const fl_worker *w, uint32_t window)
         most = FL_DEPTH_WRITE_BACK * window;
     }
     uint32_t count = w->pipeline.in_flight - w->pipeline.writing_back_count;
+    if (w->offload != NULL && w->pipeline.long_ns != 0) {
+        count -= beyond(w, window);
+    }
     /* The depth follows from past items: after a job of short items, a device would take as many
      * long items from other devices at the beginning of the next job. */
     bool is_full = w->sched->mails && fl_worker_computes(w) &&

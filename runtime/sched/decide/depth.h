@@ -10,8 +10,9 @@
 uint32_t fl_depth_of(const fl_worker *worker);
 /* Whether one more item can be put on the device. */
 bool fl_depth_has_room(const fl_worker *worker, uint32_t window);
-/* Whether one more item can be put on a lane behind an item that it continues: twice the depth,
- * since items of other tasks fill the depth of the other lanes. */
+/* Whether one more item can be put on a lane behind an item that it continues: up to twice the
+ * depth of a lane. Beyond the lane's part of the queue depth it does not count: other lanes are
+ * filled as without it. */
 bool fl_depth_may_continue(const fl_worker *worker, uint32_t lane);
 /* Whether a launch occupies the worker on a virtual clock, where a step takes no time. */
 bool fl_depth_is_launching(const fl_worker *worker);

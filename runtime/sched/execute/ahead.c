@@ -202,13 +202,20 @@ static fl_task *continue_lane(fl_worker *w, uint32_t lane)
     if (continuing.ready >= 0 || has_roots(w, tail)) {
         fl_graph_each_successor(tail->task, try_continuation, &continuing);
     }
+    if (continuing.search.found != NULL) {
+        /* The continuation is the new tail, or waits for an item on another lane, and goes there.
+         */
+        w->offload->lane_tail[lane] = NULL;
+    }
     return continuing.search.found;
 }
 
 fl_task *fl_ahead_continuation(fl_worker *w)
 {
     fl_task *found = NULL;
-    for (uint32_t lane = 0; lane < w->device->lanes && found == NULL; ++lane) {
+    /* Claimed tasks and parts may hold memory that others wait for. */
+    bool has_claimed = w->ready.claimed != NULL || w->ready.part != NULL;
+    for (uint32_t lane = 0; lane < w->device->lanes && found == NULL && !has_claimed; ++lane) {
         found = is_open(w, lane) ? continue_lane(w, lane) : NULL;
     }
     return found;

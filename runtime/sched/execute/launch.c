@@ -395,6 +395,7 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
     offload->is_admitted = offload->is_tight = false;
     offload->samples += is_sample;
     fl_offload_put(offload, lane);
+    offload->lane_continued[lane] += item->continues;
     return true;
 }
 

@@ -263,6 +263,7 @@ static bool retire_finished(fl_worker *w)
         time_item(w, flight, busy);
         if (w->offload != NULL) {
             --w->offload->lane_load[flight->lane];
+            w->offload->lane_continued[flight->lane] -= flight->item.continues;
         }
         fl_pipeline_finish(w, flight);
         any = true;
@@ -472,7 +473,7 @@ static bool launch_continuations(fl_worker *w)
            (next = fl_ahead_continuation(w)) != NULL) {
         fl_item item;
         fl_worker_take(w, next, false, &item);
-        item.is_ahead = true;
+        item.is_ahead = item.continues = true;
         fl_launch_item(w, &item);
         any = true;
     }

@@ -51,6 +51,7 @@ typedef struct fl_item {
     bool
         is_claimed; /* the task was claimed when it was picked; skip tells whether it is poisoned */
     bool is_ahead;  /* launched before its predecessors were over */
+    bool continues; /* a continuation (execute/ahead.c); with is_ahead */
     bool is_refused;    /* the device could not take it: worker->stall.error says why */
     uint8_t state;      /* an fl_item_state */
     int code;           /* result of the host function */

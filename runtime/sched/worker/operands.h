@@ -35,6 +35,7 @@ typedef struct fl_offload {
     uint64_t range[2];
     fl_block *scratch[FL_LANE_LIMIT];       /* scratch memory of a lane's items, or null */
     uint32_t lane_load[FL_LANE_LIMIT];      /* items in flight */
+    uint32_t lane_continued[FL_LANE_LIMIT]; /* continuations among these */
     fl_in_flight *lane_tail[FL_LANE_LIMIT]; /* the lane's newest item, if successors may follow, or
                                                null; it may be over, and its slot another's */
     fl_marker lane_arriving[FL_LANE_LIMIT]; /* copy that the lane's last waiting item awaits; may be
