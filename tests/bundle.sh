@@ -85,10 +85,11 @@ gpu_last_line()
 }
 
 # gpu_item NAME SECONDS COMMAND...: output into NAME.log; 77 is a skip. Programs are named without
-# their folder. An item has no longer than is left of gpu_seconds.
+# their folder. An item has no longer than is left of gpu_seconds;
+# one that would need more is left.
 gpu_item()
 {
-    local name=$1 seconds=$2 program=$3 code=0 start=$SECONDS
+    local name=$1 seconds=$2 program=$3 code=0 start=$SECONDS is_cut=
     shift 3
     [[ $name =~ $gpu_only ]] || return 0
     if [ -n "$gpu_list" ]; then
@@ -99,14 +100,19 @@ gpu_item()
         gpu_left+=("$name")
         return
     fi
-    [ -z "$gpu_seconds" ] || [ $((gpu_seconds - SECONDS)) -ge "$seconds" ] ||
+    if [ -n "$gpu_seconds" ] && [ $((gpu_seconds - SECONDS)) -lt "$seconds" ]; then
         seconds=$((gpu_seconds - SECONDS))
+        is_cut=1
+    fi
     printf '%-34s' "$name"
     printf '%s\n' "$program ${*//"$gpu_out/"/}" >"$gpu_out/$name.log"
     timeout "$seconds" "$gpu_bin/$program" "$@" >>"$gpu_out/$name.log" 2>&1 || code=$?
     if [ $code -eq 0 ]; then
         gpu_passed=$((gpu_passed + 1))
         echo "passed   $((SECONDS - start)) s"
+    elif [ $code -eq 124 ] && [ -n "$is_cut" ]; then
+        gpu_left+=("$name")
+        echo "cut off  after $seconds s"
     elif [ $code -eq 77 ]; then
         gpu_skipped+=("$name")
         echo "skipped  $(gpu_last_line "$name")"
