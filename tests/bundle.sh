@@ -85,8 +85,8 @@ gpu_last_line()
 }
 
 # gpu_item NAME SECONDS COMMAND...: output into NAME.log; 77 is a skip. Programs are named without
-# their folder. An item has no longer than is left of gpu_seconds;
-# one that would need more is left.
+# their folder. An item runs no longer than the rest of gpu_seconds;
+# one that is cut off by that counts as not run.
 gpu_item()
 {
     local name=$1 seconds=$2 program=$3 code=0 start=$SECONDS is_cut=

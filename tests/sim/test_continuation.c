@@ -10,7 +10,7 @@
 
 #include "sim.h"
 
-/* The last tasks of the chain, of the least level, are as urgent as others. */
+/* ENDS: tasks behind the links, so that every link is of a higher level than the others. */
 enum { LINKS = 24, ENDS = 8, OTHERS = 400, TILE = 4096 };
 
 #define MACHINE                                                                              \

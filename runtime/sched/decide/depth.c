@@ -25,8 +25,8 @@ bool fl_depth_is_launching(const fl_worker *w)
     return w->device->held_until != 0 && w->device->held_until > fl_worker_clock(w);
 }
 
-/* Returns the number of continuations in flight beyond the lanes' parts of the window: other lanes
- * are filled as without them. */
+/* Returns the number of continuations in flight beyond FL_DEPTH_OF_LANE on a lane, or beyond its
+ * part of a smaller window. */
 static uint32_t beyond(const fl_worker *w, uint32_t window)
 {
     uint32_t lanes = w->device->lanes, most = FL_DEPTH_OF_LANE * lanes, count = 0;

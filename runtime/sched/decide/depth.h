@@ -11,8 +11,8 @@ uint32_t fl_depth_of(const fl_worker *worker);
 /* Whether one more item can be put on the device. */
 bool fl_depth_has_room(const fl_worker *worker, uint32_t window);
 /* Whether one more item can be put on a lane behind an item that it continues: up to twice the
- * depth of a lane. Beyond the lane's part of the queue depth it does not count: other lanes are
- * filled as without it. */
+ * depth of a lane. Beyond two on a lane, or the lane's part of a smaller depth, continuations do
+ * not count: other lanes are filled as without them. */
 bool fl_depth_may_continue(const fl_worker *worker, uint32_t lane);
 /* Whether a launch occupies the worker on a virtual clock, where a step takes no time. */
 bool fl_depth_is_launching(const fl_worker *worker);

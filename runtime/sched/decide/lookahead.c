@@ -76,16 +76,25 @@ bool fl_lookahead_may_follow(const fl_worker *w, const fl_task *task, uint32_t r
     return true;
 }
 
+/* Tells whether the task writes the tile of an access, as one tile. */
+static bool writes_tile(const fl_task *task, const fl_task_access *tile)
+{
+    for (uint32_t i = 0; i < task->access_count; ++i) {
+        const fl_task_access *access = &task->accesses[i];
+        if ((access->mode & FILCH_WRITE) != 0 && !access->is_block && access->slot == tile->slot &&
+            access->tile == tile->tile) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool fl_lookahead_continues(const fl_task *before, const fl_task *task)
 {
     for (uint32_t i = 0; i < before->access_count; ++i) {
-        const fl_task_access *written = &before->accesses[i];
-        for (uint32_t j = 0; (written->mode & FILCH_WRITE) != 0 && j < task->access_count; ++j) {
-            const fl_task_access *access = &task->accesses[j];
-            if ((access->mode & FILCH_WRITE) != 0 && access->slot == written->slot &&
-                access->tile == written->tile) {
-                return true;
-            }
+        const fl_task_access *access = &before->accesses[i];
+        if ((access->mode & FILCH_WRITE) != 0 && !access->is_block && writes_tile(task, access)) {
+            return true;
         }
     }
     return false;

@@ -12,7 +12,7 @@ bool fl_lookahead_may_follow(const fl_worker *worker, const fl_task *task, uint3
                              bool is_shared);
 
 /* Whether a successor continues its predecessor: it writes a tile that the predecessor writes, so
- * no other device has a newer one. */
+ * no other device has a newer one. Blocks of several tiles do not count. */
 bool fl_lookahead_continues(const fl_task *before, const fl_task *task);
 
 /* State of the predecessors of a task that was claimed ahead. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Look-ahead: a worker puts a task on a device behind the predecessors, before the host has seen
  * the predecessors end. Every predecessor is over, or runs on a lane that later work can wait for.
- * Only a worker that launched a predecessor looks ahead: while the queue depth permits and nothing
- * is ready, or for a continuation of a lane's newest item, which may go before ready tasks and
- * beyond the queue depth. So the task need not be in a deque. Closed graphs only.
+ * Only a worker that launched a predecessor looks ahead, so the task need not be in a deque: while
+ * the queue depth permits and nothing is ready, or for a continuation of a lane's newest item,
+ * which may go before ready tasks and beyond the queue depth. Closed graphs only.
  *
  * The task's word decides the ownership. All tasks of a graph are in one epoch e when a run begins
  * (graph/build/behind.c). A claim moves a task to e + 1. Two transitions lead on from {e}:
@@ -14,8 +14,9 @@
  * task claimed ahead still count down `pending`. The claim adds the number of all predecessors
  * instead of storing the number. So `pending` is right for the next run, in every order of arrival.
  */
-#include "sched//execute/ahead.h"
+#include "sched/execute/ahead.h"
 
+#include "memory/tiles/evict.h"
 #include "sched/decide/depth.h"
 #include "sched/decide/locality.h"
 #include "sched/decide/lookahead.h"
@@ -23,6 +24,8 @@
 #include "sched/decide/slow.h"
 #include "sched/execute/shared_queue.h"
 #include "sched/execute/window.h"
+#include "sched/ready/queue.h"
+#include "sched/worker/operands.h"
 
 bool fl_ahead_prepare(filch_graph *graph)
 {
@@ -71,10 +74,11 @@ void fl_ahead_launched(fl_worker *w, fl_in_flight *flight, fl_marker marker)
         return;
     }
     fl_ahead_mark(task, marker);
-    if (task->successor_count != 0) {
-        offload->lane_tail[flight->lane] = flight;
+    if (task->successor_count == 0) {
+        return;
     }
-    if (task->successor_count != 0 && offload->ahead_count < FL_LOOKAHEAD) {
+    offload->lane_tail[flight->lane] = flight;
+    if (offload->ahead_count < FL_LOOKAHEAD) {
         uint32_t at = (offload->ahead_first + offload->ahead_count++) % FL_LOOKAHEAD;
         offload->ahead[at] = flight;
         flight->is_ahead = true;
@@ -138,38 +142,15 @@ fl_task *fl_ahead_next(fl_worker *w)
 
 /* --- Continuations --- */
 
-/* State of a search for a continuation. */
+/* State of a search for a continuation of a lane's newest item. */
 typedef struct fl_continuing {
     fl_search search;
     const fl_task *before;
-    int ready;  /* level of the most urgent ready task */
-    int beside; /* level of the most urgent task on another lane */
+    uint32_t lane;
+    int ready; /* level of the most urgent ready task */
 } fl_continuing;
 
-/* A task that lacks an operand holds its lane while the operand is copied: such a task has to be
- * more urgent than what other lanes run, too. */
-static void try_continuation(fl_task *successor, void *user)
-{
-    fl_continuing *continuing = user;
-    fl_worker *w = continuing->search.worker;
-    if (successor->level > continuing->ready &&
-        fl_lookahead_continues(continuing->before, successor) &&
-        (successor->level > continuing->beside || !fl_locality_lacks(w, successor))) {
-        try_successor(successor, &continuing->search);
-    }
-}
-
-/* Tells whether a task may continue the lane's newest item. While tiles come from the host's
- * memory, tasks wait for tiles, and those behind them on the lane wait, too. */
-static bool is_open(const fl_worker *w, uint32_t lane)
-{
-    const fl_in_flight *tail = w->offload->lane_tail[lane];
-    return tail != NULL && tail->lane == lane && tail->item.state == FL_ITEM_LAUNCHED &&
-           fl_depth_part(tail) != 0 && fl_depth_may_continue(w, lane) &&
-           fl_flow_in(w->sched->core->places, w->device->place) == 0;
-}
-
-/* Returns the highest level of the tasks in flight on the other lanes; below 0: there are none. */
+/* Returns the highest level of the tasks in flight on the device's other lanes; below 0: none. */
 static int other_lanes_top(const fl_worker *w, uint32_t lane)
 {
     int level = -1;
@@ -183,28 +164,61 @@ static int other_lanes_top(const fl_worker *w, uint32_t lane)
     return level;
 }
 
-/* Tells whether roots of the item's graph are left to the worker. They are taken after all tasks
- * that became ready. The item keeps the job from ending. */
+/* A task that lacks an operand holds its lane while the operand is copied: such a task has to be
+ * more urgent than what other lanes run, too. */
+static void try_continuation(fl_task *successor, void *user)
+{
+    fl_continuing *continuing = user;
+    fl_worker *w = continuing->search.worker;
+    if (successor->level > continuing->ready &&
+        fl_lookahead_continues(continuing->before, successor) &&
+        (!fl_locality_lacks(w, successor) ||
+         successor->level > other_lanes_top(w, continuing->lane))) {
+        try_successor(successor, &continuing->search);
+    }
+}
+
+/* Tells whether tiles are on the way from the host's memory. Tasks wait for these, and those behind
+ * them on a lane wait, too. */
+static bool is_hauling(const fl_worker *w)
+{
+    const fl_places *places = w->sched->core->places;
+    uint32_t place = w->device->place;
+    if (fl_flow_in(places, place) == 0) {
+        return false;
+    }
+    fl_flow_look(places, place);
+    return fl_flow_in(places, place) != 0;
+}
+
+/* Tells whether a task may continue the lane's newest item. */
+static bool may_continue(const fl_worker *w, uint32_t lane)
+{
+    const fl_in_flight *tail = w->offload->lane_tail[lane];
+    return tail != NULL && tail->lane == lane && tail->item.state == FL_ITEM_LAUNCHED &&
+           fl_depth_part(tail) != 0 && fl_depth_may_continue(w, lane) && !is_hauling(w);
+}
+
+/* Tells whether roots of the item's graph are left to the worker. A task that becomes ready goes
+ * before roots where the worker does not choose by locality. The item keeps the job from ending. */
 static bool has_roots(const fl_worker *w, const fl_item *item)
 {
     uint32_t lo, hi;
     return fl_range_peek(&fl_job_share(item->job, w->index)->range, &lo, &hi) != 0;
 }
 
-/* Continues the newest item of a lane. Null: by no task. */
+/* Claims a continuation of the lane's newest item. Null: there is none. */
 static fl_task *continue_lane(fl_worker *w, uint32_t lane)
 {
     const fl_item *tail = &w->offload->lane_tail[lane]->item;
-    fl_continuing continuing = {{w, fl_task_epoch(tail->task) - 1, NULL},
-                                tail->task,
-                                fl_window_top(w),
-                                other_lanes_top(w, lane)};
+    fl_continuing continuing = {
+        {w, fl_task_epoch(tail->task) - 1, NULL}, tail->task, lane, fl_window_top(w)};
     if (continuing.ready >= 0 || has_roots(w, tail)) {
         fl_graph_each_successor(tail->task, try_continuation, &continuing);
     }
     if (continuing.search.found != NULL) {
-        /* The continuation is the new tail, or waits for an item on another lane, and goes there.
-         */
+        /* The continuation is the new tail of this lane. Where it waits for an item on another
+         * lane, too, it goes there. */
         w->offload->lane_tail[lane] = NULL;
     }
     return continuing.search.found;
@@ -214,9 +228,9 @@ fl_task *fl_ahead_continuation(fl_worker *w)
 {
     fl_task *found = NULL;
     /* Claimed tasks and parts may hold memory that others wait for. */
-    bool has_claimed = w->ready.claimed != NULL || w->ready.part != NULL;
+    bool has_claimed = fl_claimed_has(w);
     for (uint32_t lane = 0; lane < w->device->lanes && found == NULL && !has_claimed; ++lane) {
-        found = is_open(w, lane) ? continue_lane(w, lane) : NULL;
+        found = may_continue(w, lane) ? continue_lane(w, lane) : NULL;
     }
     return found;
 }

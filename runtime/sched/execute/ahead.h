@@ -18,8 +18,8 @@ void fl_ahead_launched(fl_worker *worker, fl_in_flight *flight, fl_marker marker
 void fl_ahead_mark(const fl_task *task, fl_marker marker);
 /* Claims a task whose predecessors are over or on a lane, to be put behind them. Null: none. */
 fl_task *fl_ahead_next(fl_worker *worker);
-/* Claims a task that continues a lane's newest item, and is more urgent than every ready task of
- * the worker. Null: none; with nothing ready, fl_ahead_next has the rules. */
+/* Claims the first task found that continues a lane's newest item and is more urgent than every
+ * ready task of the worker, where one or a root is ready. Null: none. */
 fl_task *fl_ahead_continuation(fl_worker *worker);
 /* Adds the markers of the task's predecessors on lanes to worker->offload->waits. */
 bool fl_ahead_waits(fl_worker *worker, const fl_task *task);

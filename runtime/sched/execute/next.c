@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) void take_claimed(fl_worker *w, fl_
     item->job = job;
     item->task = task;
     item->code = 0;
-    item->is_refused = item->is_ahead = item->is_graph = false;
+    item->is_refused = item->is_ahead = item->continues = item->is_graph = false;
     item->skip = poisoned;
     item->timed = false;
     if (w->sched->keeps_holders) {

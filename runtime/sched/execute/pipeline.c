@@ -452,18 +452,16 @@ static bool is_time_to_steal(const fl_worker *w)
 static bool waits_for_copies(fl_worker *w)
 {
     if (w->pipeline.computing < w->device->lanes && w->offload->window_count != 0) {
-        bool has_claimed = w->ready.claimed != NULL || w->ready.part != NULL ||
-                           !fl_inbox_is_empty(&w->queues.claimed);
-        if (has_claimed || !fl_window_gather(w)) {
+        if (fl_claimed_has(w) || !fl_window_gather(w)) {
             return false;
         }
     }
     return fl_locality_waits(w);
 }
 
-/* Puts continuations behind the lanes' newest items, before any ready task. A lone device is busy
- * with other tasks while an urgent one waits in its lanes; of several devices, one may run out of
- * tasks meanwhile. Short items are quickly over: finding their continuations would take longer. */
+/* Puts continuations behind the lanes' newest items, before ready tasks. A lone device is busy with
+ * other tasks while an urgent one waits in its lanes; of several devices, one may run out of tasks
+ * meanwhile. Short items are quickly over: finding their continuations would take longer. */
 static bool launch_continuations(fl_worker *w)
 {
     fl_task *next;

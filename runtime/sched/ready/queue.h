@@ -185,6 +185,12 @@ static inline fl_task *fl_claimed_take(fl_worker *w)
 
 /* Takes the newest claimed task for which is_it is true. Null: none. The owner. */
 fl_task *fl_claimed_take_if(fl_worker *worker, bool (*is_it)(const fl_task *task));
+/* Whether tasks claimed for the worker, or parts of divided tasks, are waiting. The owner. */
+static inline bool fl_claimed_has(const fl_worker *w)
+{
+    return w->ready.claimed != NULL || w->ready.part != NULL ||
+           !fl_inbox_is_empty(&w->queues.claimed);
+}
 /* Moves the tasks that other workers sent into the list. The owner. */
 void fl_claimed_gather(fl_worker *worker);
 
