@@ -170,9 +170,46 @@ static void kernels_go_out_together_and_in_order(void **state)
     uint64_t packs = fakecuda_count("cuGraphLaunch");
     put_many(1000);
     expect_order(MANY + 1000);
-    /* Of 100 at a time: two marks, and so two kernels at most that are left over. */
-    assert_true(fakecuda_count("cuLaunchKernel") - single <= 10 * 2);
-    assert_true(fakecuda_count("cuGraphLaunch") > packs);
+    /* A full batch and 36 in 32 and 4. */
+    assert_int_equal(fakecuda_count("cuLaunchKernel"), single);
+    assert_int_equal(fakecuda_count("cuGraphLaunch") - packs, 10 * 3);
+    close_device();
+}
+
+/* Takes batches of `size` kernels; returns the graphs launched. */
+static uint64_t put_batches(uint32_t count, uint32_t size)
+{
+    uint64_t before = fakecuda_count("cuGraphLaunch");
+    atomic_store(&notes, 0);
+    next_tag = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < size; k++)
+            (void)put(k % 2 == 0 ? &other : &note, 0, true, NULL, 0);
+        assert_int_equal(take(size), UINT64_MAX);
+    }
+    expect_order(count * size);
+    return fakecuda_count("cuGraphLaunch") - before;
+}
+
+static void frequent_sizes_get_a_graph_of_their_own(void **state)
+{
+    (void)state;
+    open_device("cuda:0");
+    put_many(MANY);
+    uint64_t single = fakecuda_count("cuLaunchKernel");
+    uint64_t live = fakecuda_live("exec");
+    assert_int_equal(put_batches(10, 1), 10);
+    assert_int_equal(put_batches(64, 13), 64 * 3);
+    assert_int_equal(put_batches(20, 13), 20);
+    assert_int_equal(put_batches(64, 63), 64 * 6);
+    assert_int_equal(put_batches(20, 63), 20);
+    /* Of 1, 2, 13, 16 and 63 kernels; those of 4, 8 and 32 were there. */
+    assert_int_equal(fakecuda_live("exec") - live, 5);
+    assert_int_equal(fakecuda_count("cuLaunchKernel"), single);
+    device->backend->module->unload(device, module);
+    load();
+    put_many(MANY);
+    assert_int_equal(put_batches(1, 13), 3);
     close_device();
 }
 
@@ -378,6 +415,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_go_out_together_and_in_order),
+        cmocka_unit_test(frequent_sizes_get_a_graph_of_their_own),
         cmocka_unit_test(parameters_that_a_node_has_are_not_set_again),
         cmocka_unit_test(kernels_that_wait_by_themselves_have_edges_of_their_own),
         cmocka_unit_test(what_is_held_waits_for_a_mark),

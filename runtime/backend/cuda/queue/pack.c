@@ -6,11 +6,9 @@
 #include "backend/cuda/queue/graph.h"
 #include "base/thread.h"
 
-/* Sizes of graphs: the small graphs save single launches where fewer kernels are held than the
- * large graph takes. A graph of two kernels costs the host about as much as one single launch. */
-#define SIZES 6
-static const uint32_t sizes[SIZES] = {FL_CUDA_PACK, 32, 16, 8, 4, 2};
-
+/* Batches of a size for which making a graph of the size is worth the cost. The first batches are
+ * a graph for each power of two in their size. */
+#define WORTH_BATCHES 64u
 /* Single launches costing about as much as making the graphs. */
 #define WORTH_LAUNCHES 256u
 /* Room for parameters. Kernels with more parameters are not short. */
@@ -29,8 +27,9 @@ typedef struct fl_held {
     bool waits;
 } fl_held;
 
-/* What a node launches. */
+/* A node, and what it launches. */
 typedef struct fl_node {
+    CUgraphNode node;
     CUfunction function; /* null: not known */
     filch_shape shape;
     uint32_t bytes;
@@ -40,8 +39,8 @@ typedef struct fl_node {
 typedef struct fl_chain {
     CUgraph graph; /* null: not made */
     CUgraphExec executable;
-    CUgraphNode nodes[FL_CUDA_PACK];
-    fl_node launches[FL_CUDA_PACK]; /* by node */
+    uint32_t size;
+    fl_node nodes[];
 } fl_chain;
 
 struct fl_cuda_pack {
@@ -52,11 +51,19 @@ struct fl_cuda_pack {
     void *params[MOST_PARAMS];
     _Alignas(PARAM_ALIGN) char values[MOST_BYTES];
     fl_mutex lock; /* guards all following members */
-    /* Graphs whose kernels wait for the kernel before in the driver's way, and in their own. */
-    fl_chain chains[SIZES][2];
-    uint32_t launches; /* launches of single kernels, since the graphs were destroyed */
-    bool cannot;       /* the driver refuses graphs */
+    /* By size: graphs whose kernels wait for the kernel before in the driver's way, and in their
+     * own. Null: not made. */
+    fl_chain *chains[FL_CUDA_PACK + 1][2];
+    /* Since the graphs were destroyed: */
+    uint32_t batches[FL_CUDA_PACK]; /* by size, up to WORTH_BATCHES; not of powers of two */
+    uint32_t launches;              /* launches of single kernels */
+    bool cannot;                    /* the driver refuses graphs */
 };
+
+static size_t chain_bytes(uint32_t size)
+{
+    return sizeof(fl_chain) + size * sizeof(fl_node);
+}
 
 fl_cuda_pack *fl_cuda_pack_new(const fl_memory *memory)
 {
@@ -73,20 +80,30 @@ fl_cuda_pack *fl_cuda_pack_new(const fl_memory *memory)
     return pack;
 }
 
-/* Destroys the graphs. Under the lock. */
+static void free_chain(const fl_cuda_api *api, const fl_cuda_pack *pack, fl_chain *chain)
+{
+    if (chain == NULL) {
+        return;
+    }
+    if (api != NULL && chain->executable != NULL) {
+        /* the driver defers the destruction of a graph in flight */
+        api->cuGraphExecDestroy(chain->executable);
+    }
+    if (api != NULL && chain->graph != NULL) {
+        api->cuGraphDestroy(chain->graph);
+    }
+    fl_free_aligned(pack->memory, chain, chain_bytes(chain->size), 64);
+}
+
+/* Destroys the graphs; an api of null: frees their memory only. Under the lock. */
 static void drop_chains(const fl_cuda_api *api, fl_cuda_pack *pack)
 {
-    for (int i = 0; i < 2 * SIZES; ++i) {
-        fl_chain *chain = &pack->chains[i / 2][i % 2];
-        if (chain->executable != NULL) {
-            /* the driver defers the destruction of a graph in flight */
-            api->cuGraphExecDestroy(chain->executable);
-        }
-        if (chain->graph != NULL) {
-            api->cuGraphDestroy(chain->graph);
-        }
-        memset(chain, 0, sizeof *chain);
+    for (uint32_t i = 0; i <= FL_CUDA_PACK; ++i) {
+        free_chain(api, pack, pack->chains[i][0]);
+        free_chain(api, pack, pack->chains[i][1]);
     }
+    memset(pack->chains, 0, sizeof pack->chains);
+    memset(pack->batches, 0, sizeof pack->batches);
     pack->launches = 0;
 }
 
@@ -96,9 +113,7 @@ void fl_cuda_pack_free(const fl_cuda_api *api, fl_cuda_pack *pack)
         return;
     }
     const fl_memory *memory = pack->memory;
-    if (api != NULL) {
-        drop_chains(api, pack);
-    }
+    drop_chains(api, pack);
     fl_mutex_fini(&pack->lock);
     fl_free_aligned(memory, pack, sizeof *pack, 64);
 }
@@ -165,10 +180,9 @@ static CUDA_KERNEL_NODE_PARAMS params_of(fl_cuda_pack *pack, const fl_held *held
     };
 }
 
-/* Makes a chain of `size` kernels, all equal to `like` until given new parameters. Under the
- * lock. */
-static CUresult make_chain(const fl_cuda_api *api, fl_cuda_pack *pack, fl_chain *chain,
-                           uint32_t size, bool waits, const fl_held *like)
+/* Fills a new chain with kernels equal to `like` until given new parameters. Under the lock. */
+static CUresult fill_chain(const fl_cuda_api *api, fl_cuda_pack *pack, fl_chain *chain, bool waits,
+                           const fl_held *like)
 {
     const CUDA_KERNEL_NODE_PARAMS params = params_of(pack, like);
     CUresult result = api->cuGraphCreate(&chain->graph, 0);
@@ -176,15 +190,37 @@ static CUresult make_chain(const fl_cuda_api *api, fl_cuda_pack *pack, fl_chain 
         chain->graph = NULL;
         return result;
     }
-    for (uint32_t i = 0; i < size && result == FL_CUDA_SUCCESS; ++i) {
-        result = fl_cuda_node_add(api, chain->graph, &params, i != 0 ? &chain->nodes[i - 1] : NULL,
-                                  i != 0, waits, &chain->nodes[i]);
+    fl_node *nodes = chain->nodes;
+    for (uint32_t i = 0; i < chain->size && result == FL_CUDA_SUCCESS; ++i) {
+        result = fl_cuda_node_add(api, chain->graph, &params, i != 0 ? &nodes[i - 1].node : NULL,
+                                  i != 0, waits, &nodes[i].node);
     }
     if (result == FL_CUDA_SUCCESS) {
         result = api->cuGraphInstantiateWithFlags(&chain->executable, chain->graph, 0);
         chain->executable = result == FL_CUDA_SUCCESS ? chain->executable : NULL;
     }
     return result;
+}
+
+/* Returns the chain of `size` kernels; null: no memory, or the driver refuses. Under the lock. */
+static fl_chain *find_chain(const fl_cuda_api *api, fl_cuda_pack *pack, uint32_t size, bool waits,
+                            const fl_held *like)
+{
+    fl_chain *chain = pack->chains[size][waits];
+    if (chain != NULL) {
+        return chain;
+    }
+    chain = fl_alloc_aligned(pack->memory, chain_bytes(size), 64);
+    if (chain == NULL) {
+        return NULL;
+    }
+    memset(chain, 0, chain_bytes(size));
+    chain->size = size;
+    if (fill_chain(api, pack, chain, waits, like) != FL_CUDA_SUCCESS) {
+        free_chain(api, pack, chain);
+        return NULL;
+    }
+    return pack->chains[size][waits] = chain;
 }
 
 /* Tells whether the node launches just that. A function's handle stands for one kernel: graphs are
@@ -196,10 +232,9 @@ static bool is_set(const fl_cuda_pack *pack, const fl_node *node, const fl_held 
            memcmp(node->values, pack->values + held->at, held->bytes) == 0;
 }
 
-static CUresult set_node(const fl_cuda_api *api, fl_cuda_pack *pack, fl_chain *chain, uint32_t at,
-                         const fl_held *held)
+static CUresult set_node(const fl_cuda_api *api, fl_cuda_pack *pack, const fl_chain *chain,
+                         fl_node *node, const fl_held *held)
 {
-    fl_node *node = &chain->launches[at];
     if (is_set(pack, node, held)) {
         return FL_CUDA_SUCCESS;
     }
@@ -208,7 +243,7 @@ static CUresult set_node(const fl_cuda_api *api, fl_cuda_pack *pack, fl_chain *c
     node->shape = held->shape;
     node->bytes = held->bytes;
     memcpy(node->values, pack->values + held->at, node->function != NULL ? held->bytes : 0);
-    return api->cuGraphExecKernelNodeSetParams(chain->executable, chain->nodes[at], &params);
+    return api->cuGraphExecKernelNodeSetParams(chain->executable, node->node, &params);
 }
 
 static bool all_wait(const fl_held *held, uint32_t count)
@@ -220,20 +255,20 @@ static bool all_wait(const fl_held *held, uint32_t count)
     return all;
 }
 
-/* Puts the next kernels on the stream, as many as the chain has. Under the lock. */
-static CUresult put_chain(const fl_cuda_api *api, fl_cuda_pack *pack, int which, uint32_t from,
-                          CUstream stream)
+/* Puts the next `size` kernels on the stream as one graph. False: not possible. Under the lock. */
+static bool put_chain(const fl_cuda_api *api, fl_cuda_pack *pack, uint32_t size, uint32_t from,
+                      CUstream stream)
 {
-    bool waits = all_wait(&pack->held[from + 1], sizes[which] - 1);
-    fl_chain *chain = &pack->chains[which][waits];
+    const fl_held *held = &pack->held[from];
+    /* the kernel before the first one is in no graph or in another */
+    bool waits = size > 1 && all_wait(held + 1, size - 1);
+    fl_chain *chain = find_chain(api, pack, size, waits, &held[size - 1]);
     CUresult result = FL_CUDA_SUCCESS;
-    if (chain->executable == NULL) {
-        result = make_chain(api, pack, chain, sizes[which], waits, &pack->held[from + 1]);
+    for (uint32_t i = 0; chain != NULL && i < size && result == FL_CUDA_SUCCESS; ++i) {
+        result = set_node(api, pack, chain, &chain->nodes[i], &held[i]);
     }
-    for (uint32_t i = 0; i < sizes[which] && result == FL_CUDA_SUCCESS; ++i) {
-        result = set_node(api, pack, chain, i, &pack->held[from + i]);
-    }
-    return result == FL_CUDA_SUCCESS ? api->cuGraphLaunch(chain->executable, stream) : result;
+    return chain != NULL && result == FL_CUDA_SUCCESS &&
+           api->cuGraphLaunch(chain->executable, stream) == FL_CUDA_SUCCESS;
 }
 
 static CUresult put_one(const fl_cuda_api *api, fl_cuda_pack *pack, const fl_held *held,
@@ -245,18 +280,28 @@ static CUresult put_one(const fl_cuda_api *api, fl_cuda_pack *pack, const fl_hel
                                shape->shared_bytes, stream, pack->params + held->first, NULL);
 }
 
-/* Returns the largest chain worth making, and no longer than the kernels left; SIZES: none. Under
- * the lock. */
-static int choose_chain(const fl_cuda_pack *pack, uint32_t left)
+static uint32_t power_below(uint32_t count)
 {
-    int which = 0;
+    uint32_t power = 1;
+    while (2 * power <= count) {
+        power *= 2;
+    }
+    return power;
+}
+
+/* Returns how many of the kernels left the next graph takes; 0: one launch without a graph. Under
+ * the lock. */
+static uint32_t choose_size(fl_cuda_pack *pack, uint32_t left)
+{
     if (pack->cannot || pack->launches < WORTH_LAUNCHES) {
-        return SIZES;
+        return 0;
     }
-    while (which < SIZES && sizes[which] > left) {
-        ++which;
+    uint32_t power = power_below(left);
+    if (power == left || pack->batches[left] == WORTH_BATCHES) {
+        return left;
     }
-    return which;
+    ++pack->batches[left];
+    return power;
 }
 
 void fl_cuda_pack_put(const fl_cuda_api *api, fl_cuda_pack *pack, CUstream stream,
@@ -265,14 +310,14 @@ void fl_cuda_pack_put(const fl_cuda_api *api, fl_cuda_pack *pack, CUstream strea
     uint32_t at = 0;
     fl_mutex_lock(&pack->lock);
     while (at < pack->count) {
-        int which = choose_chain(pack, pack->count - at);
-        if (which < SIZES && put_chain(api, pack, which, at, stream) == FL_CUDA_SUCCESS) {
-            for (uint32_t i = 0; i < sizes[which]; ++i) {
+        uint32_t size = choose_size(pack, pack->count - at);
+        if (size != 0 && put_chain(api, pack, size, at, stream)) {
+            for (uint32_t i = 0; i < size; ++i) {
                 results[at++] = FL_CUDA_SUCCESS;
             }
             continue;
         }
-        if (which < SIZES) {
+        if (size != 0) {
             /* A failed launch has started nothing, unless the context is lost; with a lost context
              * all later launches fail, too. */
             drop_chains(api, pack);
