@@ -23,6 +23,7 @@
 #define MANY 300u
 
 static fl_memory memory;
+static _Atomic int refusals; /* allocations to refuse */
 static fl_settings settings;
 static fl_pool pool;
 static fl_device *device;
@@ -32,6 +33,22 @@ static fl_function note, other, wide, paired;
 static uint64_t noted[MOST]; /* by the kernels, in the order in which they ran */
 static _Atomic uint32_t notes;
 static uint64_t next_tag;
+
+static void *allocate(size_t size, size_t align, void *user)
+{
+    const fl_memory *from = user;
+    if (atomic_load(&refusals) != 0) {
+        atomic_fetch_sub(&refusals, 1);
+        return NULL;
+    }
+    return from->alloc(size, align, from->user);
+}
+
+static void release(void *pointer, size_t size, size_t align, void *user)
+{
+    const fl_memory *from = user;
+    from->free(pointer, size, align, from->user);
+}
 
 static int note_twin(void **params, const fakecuda_geometry *geometry)
 {
@@ -61,7 +78,9 @@ static void open_device(const char *spec)
 {
     filch_error error = FILCH_ERROR_INIT;
     const fl_discovery how = {.memory = &memory, .error = &error, .settings = &settings};
-    memory = fl_memory_default();
+    static fl_memory from;
+    from = fl_memory_default();
+    memory = (fl_memory){allocate, release, &from, "caller"};
     fl_settings_defaults(&settings);
     fakecuda_reset();
     assert_true(fakecuda_configure(NULL));
@@ -199,9 +218,12 @@ static void frequent_sizes_get_a_graph_of_their_own(void **state)
     uint64_t single = fakecuda_count("cuLaunchKernel");
     uint64_t live = fakecuda_live("exec");
     assert_int_equal(put_batches(10, 1), 10);
-    assert_int_equal(put_batches(64, 13), 64 * 3);
+    assert_int_equal(put_batches(45, 13), 45 * 3);
     assert_int_equal(put_batches(20, 13), 20);
-    assert_int_equal(put_batches(64, 63), 64 * 6);
+    assert_int_equal(put_batches(60, 63), 60 * 6);
+    /* What was left of batches of 63 counts for no size. */
+    assert_int_equal(put_batches(1, 31), 5);
+    assert_int_equal(put_batches(28, 63), 28 * 6);
     assert_int_equal(put_batches(20, 63), 20);
     /* Of 1, 2, 13, 16 and 63 kernels; those of 4, 8 and 32 were there. */
     assert_int_equal(fakecuda_live("exec") - live, 5);
@@ -210,6 +232,42 @@ static void frequent_sizes_get_a_graph_of_their_own(void **state)
     load();
     put_many(MANY);
     assert_int_equal(put_batches(1, 13), 3);
+    close_device();
+}
+
+/* A graph that cannot be made takes nothing from those that were, and is tried again. */
+static void a_graph_of_a_size_may_fail(void **state)
+{
+    (void)state;
+    for (int is_memory = 0; is_memory < 2; is_memory++) {
+        open_device("cuda:0");
+        put_many(MANY);
+        uint64_t single = fakecuda_count("cuLaunchKernel");
+        assert_int_equal(put_batches(45, 13), 45 * 3);
+        if (is_memory)
+            atomic_store(&refusals, 1);
+        else
+            fakecuda_fail("cuGraphInstantiateWithFlags", 1, 1, 2 /* out of memory */, -1, false);
+        assert_int_equal(put_batches(46, 13), 46 * 3);
+        assert_int_equal(atomic_load(&refusals), 0);
+        assert_int_equal(put_batches(20, 13), 20);
+        assert_int_equal(fakecuda_count("cuLaunchKernel"), single);
+        close_device();
+    }
+}
+
+/* A new function for a node costs as much as a launch. */
+static void a_kernel_alone_keeps_its_graph(void **state)
+{
+    (void)state;
+    open_device("cuda:0");
+    put_many(MANY);
+    assert_int_equal(put_batches(1, 1), 1);
+    uint64_t single = fakecuda_count("cuLaunchKernel");
+    (void)put(&note, 0, true, NULL, 0);
+    assert_int_equal(take(1), UINT64_MAX);
+    assert_int_equal(fakecuda_count("cuLaunchKernel"), single + 1);
+    assert_int_equal(put_batches(1, 1), 1);
     close_device();
 }
 
@@ -355,6 +413,8 @@ static void kernels_run_where_graphs_fail(void **state)
             fakecuda_fail(calls[i], nth, 1, 2 /* out of memory */, -1, false);
             put_many(MANY + 200);
             expect_order(MANY + 200);
+            (void)put_batches(3, 1);
+            (void)put_batches(70, 13);
             close_device();
         }
     }
@@ -416,6 +476,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_go_out_together_and_in_order),
         cmocka_unit_test(frequent_sizes_get_a_graph_of_their_own),
+        cmocka_unit_test(a_graph_of_a_size_may_fail),
+        cmocka_unit_test(a_kernel_alone_keeps_its_graph),
         cmocka_unit_test(parameters_that_a_node_has_are_not_set_again),
         cmocka_unit_test(kernels_that_wait_by_themselves_have_edges_of_their_own),
         cmocka_unit_test(what_is_held_waits_for_a_mark),

@@ -6,10 +6,9 @@
 #include "backend/cuda/queue/graph.h"
 #include "base/thread.h"
 
-/* Batches of a size for which making a graph of the size is worth the cost. The first batches are
- * a graph for each power of two in their size. */
-#define WORTH_BATCHES 64u
-/* Single launches costing about as much as making the graphs. */
+/* Launches of a graph that cost as much as making one of its nodes. */
+#define NODE_LAUNCHES 7u
+/* Single launches before the first graphs: few kernels are not worth a graph. */
 #define WORTH_LAUNCHES 256u
 /* Room for parameters. Kernels with more parameters are not short. */
 #define MOST_PARAMS 512u
@@ -37,7 +36,7 @@ typedef struct fl_node {
 } fl_node;
 
 typedef struct fl_chain {
-    CUgraph graph; /* null: not made */
+    CUgraph graph;
     CUgraphExec executable;
     uint32_t size;
     fl_node nodes[];
@@ -55,9 +54,11 @@ struct fl_cuda_pack {
      * own. Null: not made. */
     fl_chain *chains[FL_CUDA_PACK + 1][2];
     /* Since the graphs were destroyed: */
-    uint32_t batches[FL_CUDA_PACK]; /* by size, up to WORTH_BATCHES; not of powers of two */
-    uint32_t launches;              /* launches of single kernels */
-    bool cannot;                    /* the driver refuses graphs */
+    /* as chains: batches without a graph of their own since the last try to make one; unused for
+     * powers of two */
+    uint32_t batches[FL_CUDA_PACK][2];
+    uint32_t launches; /* launches of single kernels */
+    bool cannot;       /* the driver refuses graphs */
 };
 
 static size_t chain_bytes(uint32_t size)
@@ -95,7 +96,8 @@ static void free_chain(const fl_cuda_api *api, const fl_cuda_pack *pack, fl_chai
     fl_free_aligned(pack->memory, chain, chain_bytes(chain->size), 64);
 }
 
-/* Destroys the graphs; an api of null: frees their memory only. Under the lock. */
+/* Destroys the graphs; an api of null: frees their memory only. Under the lock, or where no other
+ * thread uses the batch. */
 static void drop_chains(const fl_cuda_api *api, fl_cuda_pack *pack)
 {
     for (uint32_t i = 0; i <= FL_CUDA_PACK; ++i) {
@@ -280,7 +282,7 @@ static CUresult put_one(const fl_cuda_api *api, fl_cuda_pack *pack, const fl_hel
                                shape->shared_bytes, stream, pack->params + held->first, NULL);
 }
 
-static uint32_t power_below(uint32_t count)
+static uint32_t power_at_most(uint32_t count)
 {
     uint32_t power = 1;
     while (2 * power <= count) {
@@ -289,19 +291,50 @@ static uint32_t power_below(uint32_t count)
     return power;
 }
 
-/* Returns how many of the kernels left the next graph takes; 0: one launch without a graph. Under
- * the lock. */
-static uint32_t choose_size(fl_cuda_pack *pack, uint32_t left)
+/* Tells whether a graph of a size, no power of two, would have been worth its cost for as many
+ * batches. A graph for each power of two in the size takes as many launches as the size has bits;
+ * all but one would have been saved. */
+static bool is_worth(uint32_t size, uint32_t batches)
+{
+    uint32_t saved = 0;
+    for (uint32_t rest = size & (size - 1); rest != 0; rest &= rest - 1) {
+        ++saved;
+    }
+    return batches * saved >= NODE_LAUNCHES * size;
+}
+
+/* Tells whether the kernels from `at` on go out as one graph, although their number is no power of
+ * two. Counts the batch, and makes the graph once worth the cost. Under the lock. */
+static bool has_own_graph(const fl_cuda_api *api, fl_cuda_pack *pack, uint32_t at)
+{
+    uint32_t size = pack->count - at;
+    bool waits = all_wait(&pack->held[at + 1], size - 1);
+    if (pack->chains[size][waits] != NULL) {
+        return true;
+    }
+    if (at != 0 || !is_worth(size, ++pack->batches[size][waits])) {
+        return false;
+    }
+    /* Where the graph cannot be made, the next try is after as many batches. */
+    pack->batches[size][waits] = 0;
+    return find_chain(api, pack, size, waits, &pack->held[pack->count - 1]) != NULL;
+}
+
+/* Returns how many kernels, from `at` on, the next graph takes; 0: one launch without a graph.
+ * Under the lock. */
+static uint32_t choose_size(const fl_cuda_api *api, fl_cuda_pack *pack, uint32_t at)
 {
     if (pack->cannot || pack->launches < WORTH_LAUNCHES) {
         return 0;
     }
-    uint32_t power = power_below(left);
-    if (power == left || pack->batches[left] == WORTH_BATCHES) {
-        return left;
+    uint32_t left = pack->count - at, power = power_at_most(left);
+    if (left == 1) {
+        /* A new function for a node costs about as much as a launch. */
+        const fl_chain *chain = pack->chains[1][0];
+        bool is_new = chain != NULL && chain->nodes[0].function != pack->held[at].function;
+        return is_new ? 0 : 1;
     }
-    ++pack->batches[left];
-    return power;
+    return power == left || has_own_graph(api, pack, at) ? left : power;
 }
 
 void fl_cuda_pack_put(const fl_cuda_api *api, fl_cuda_pack *pack, CUstream stream,
@@ -310,7 +343,7 @@ void fl_cuda_pack_put(const fl_cuda_api *api, fl_cuda_pack *pack, CUstream strea
     uint32_t at = 0;
     fl_mutex_lock(&pack->lock);
     while (at < pack->count) {
-        uint32_t size = choose_size(pack, pack->count - at);
+        uint32_t size = choose_size(api, pack, at);
         if (size != 0 && put_chain(api, pack, size, at, stream)) {
             for (uint32_t i = 0; i < size; ++i) {
                 results[at++] = FL_CUDA_SUCCESS;
