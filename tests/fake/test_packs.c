@@ -235,7 +235,7 @@ static void frequent_sizes_get_a_graph_of_their_own(void **state)
     close_device();
 }
 
-/* A graph that cannot be made takes nothing from those that were, and is tried again. */
+/* A graph of a size that cannot be made leaves the other graphs; the size is tried again. */
 static void a_graph_of_a_size_may_fail(void **state)
 {
     (void)state;
@@ -256,7 +256,7 @@ static void a_graph_of_a_size_may_fail(void **state)
     }
 }
 
-/* A new function for a node costs as much as a launch. */
+/* A new function for a node, and the graph, cost more than a launch. */
 static void a_kernel_alone_keeps_its_graph(void **state)
 {
     (void)state;
@@ -268,6 +268,16 @@ static void a_kernel_alone_keeps_its_graph(void **state)
     assert_int_equal(take(1), UINT64_MAX);
     assert_int_equal(fakecuda_count("cuLaunchKernel"), single + 1);
     assert_int_equal(put_batches(1, 1), 1);
+    close_device();
+    /* Also one with more parameters than a node remembers. */
+    open_device("cuda:0");
+    put_many(MANY);
+    single = fakecuda_count("cuLaunchKernel");
+    for (int i = 0; i < 3; i++) {
+        (void)put(&wide, 0, true, NULL, 0);
+        assert_int_equal(take(1), UINT64_MAX);
+    }
+    assert_int_equal(fakecuda_count("cuLaunchKernel"), single);
     close_device();
 }
 

@@ -29,9 +29,10 @@ typedef struct fl_held {
 /* A node, and what it launches. */
 typedef struct fl_node {
     CUgraphNode node;
-    CUfunction function; /* null: not known */
+    CUfunction function; /* null: nothing was set */
     filch_shape shape;
     uint32_t bytes;
+    bool is_known; /* values are all parameters */
     _Alignas(PARAM_ALIGN) char values[NODE_BYTES];
 } fl_node;
 
@@ -50,15 +51,15 @@ struct fl_cuda_pack {
     void *params[MOST_PARAMS];
     _Alignas(PARAM_ALIGN) char values[MOST_BYTES];
     fl_mutex lock; /* guards all following members */
-    /* By size: graphs whose kernels wait for the kernel before in the driver's way, and in their
-     * own. Null: not made. */
+    /* By size, and whether all kernels but the first wait for the kernel before in their own way.
+     * Null: not made. */
     fl_chain *chains[FL_CUDA_PACK + 1][2];
     /* Since the graphs were destroyed: */
     /* as chains: batches without a graph of their own since the last try to make one; unused for
      * powers of two */
     uint32_t batches[FL_CUDA_PACK][2];
     uint32_t launches; /* launches of single kernels */
-    bool cannot;       /* the driver refuses graphs */
+    bool cannot;       /* a graph failed, or memory for one was lacking */
 };
 
 static size_t chain_bytes(uint32_t size)
@@ -229,7 +230,7 @@ static fl_chain *find_chain(const fl_cuda_api *api, fl_cuda_pack *pack, uint32_t
  * dropped before a module is unloaded. */
 static bool is_set(const fl_cuda_pack *pack, const fl_node *node, const fl_held *held)
 {
-    return node->function == held->function && node->bytes == held->bytes &&
+    return node->function == held->function && node->is_known && node->bytes == held->bytes &&
            memcmp(&node->shape, &held->shape, sizeof node->shape) == 0 &&
            memcmp(node->values, pack->values + held->at, held->bytes) == 0;
 }
@@ -241,10 +242,11 @@ static CUresult set_node(const fl_cuda_api *api, fl_cuda_pack *pack, const fl_ch
         return FL_CUDA_SUCCESS;
     }
     const CUDA_KERNEL_NODE_PARAMS params = params_of(pack, held);
-    node->function = held->bytes <= NODE_BYTES ? held->function : NULL;
+    node->function = held->function;
     node->shape = held->shape;
     node->bytes = held->bytes;
-    memcpy(node->values, pack->values + held->at, node->function != NULL ? held->bytes : 0);
+    node->is_known = held->bytes <= NODE_BYTES;
+    memcpy(node->values, pack->values + held->at, node->is_known ? held->bytes : 0);
     return api->cuGraphExecKernelNodeSetParams(chain->executable, node->node, &params);
 }
 
@@ -292,8 +294,8 @@ static uint32_t power_at_most(uint32_t count)
 }
 
 /* Tells whether a graph of a size, no power of two, would have been worth its cost for as many
- * batches. A graph for each power of two in the size takes as many launches as the size has bits;
- * all but one would have been saved. */
+ * batches. Assumes that each batch took a graph for each power of two in the size; the rest of a
+ * batch may have had a graph of its own. */
 static bool is_worth(uint32_t size, uint32_t batches)
 {
     uint32_t saved = 0;
@@ -304,7 +306,7 @@ static bool is_worth(uint32_t size, uint32_t batches)
 }
 
 /* Tells whether the kernels from `at` on go out as one graph, although their number is no power of
- * two. Counts the batch, and makes the graph once worth the cost. Under the lock. */
+ * two. Counts whole batches only, and makes the graph once worth the cost. Under the lock. */
 static bool has_own_graph(const fl_cuda_api *api, fl_cuda_pack *pack, uint32_t at)
 {
     uint32_t size = pack->count - at;
@@ -329,7 +331,7 @@ static uint32_t choose_size(const fl_cuda_api *api, fl_cuda_pack *pack, uint32_t
     }
     uint32_t left = pack->count - at, power = power_at_most(left);
     if (left == 1) {
-        /* A new function for a node costs about as much as a launch. */
+        /* A new function for a node, and the graph, cost more than a launch. */
         const fl_chain *chain = pack->chains[1][0];
         bool is_new = chain != NULL && chain->nodes[0].function != pack->held[at].function;
         return is_new ? 0 : 1;

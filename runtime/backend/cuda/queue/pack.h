@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launch batching: short kernels of a lane are put on its stream together. A launch costs the host
- * 2.4 to 4 us. New parameters for a node of an instantiated graph cost 0.15 to 0.4 us. Launching
- * the graph costs 1.5 us, plus 0.15 us for each node. A lane therefore holds up to FL_CUDA_PACK
- * short kernels back. A graph is a chain: the kernels of a lane run in order anyway.
+ * 2.4 to 4 us. New parameters for a node of an instantiated graph cost 0.15 to 0.4 us, a new
+ * function 2 us. Launching the graph costs 1.5 us, plus 0.15 us for each node. A lane therefore
+ * holds up to FL_CUDA_PACK short kernels back. A graph is a chain: the kernels of a lane run in
+ * order anyway.
  *
- * A full batch is one graph. A smaller one is a graph for each power of two in its size, until
- * batches of the size were frequent enough for a graph of the size: making a graph costs 4 to 20 us
- * a node.
+ * A batch of FL_CUDA_PACK kernels is one graph. A smaller one is a graph for each power of two in
+ * its size, until batches of the size were frequent enough for a graph of the size: making a graph
+ * costs 4 to 20 us a node. A graph of one kernel is launched with the function that it has; other
+ * single kernels are launched without a graph.
  *
  * A graph submitted again tends to put the kernels of before on the nodes of before: parameters are
- * set where they differ from those that the node has.
+ * set where they differ from those that the node has, and always where they are large.
  *
- * The driver copies a graph's parameters at launch. One graph per size, and a second one
- * for kernels that wait by themselves, therefore serve all batches of a lane, even while in flight.
- * Where graphs fail, or memory for them is lacking, kernels are launched one by one.
+ * The driver copies a graph's parameters at launch. One graph of a size, and a second one for
+ * batches in which all kernels but the first wait by themselves, therefore serve all batches of a
+ * lane, even while in flight. A graph of a size that is no power of two may fail: it is tried again
+ * after as many batches. Any other failure destroys all graphs of the lane, and kernels are
+ * launched one by one until a module is unloaded.
  *
  * Kernels compiled for clusters of blocks are never batched: a node keeps the clusters of its first
  * kernel, and runs too few blocks of later kernels (tried, driver 580).
