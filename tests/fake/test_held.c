@@ -102,9 +102,13 @@ static void want_of_memory_is_got_over(void **state)
     filch_codelet *codelet = begin(FILCH_DATA_MANAGED);
     for (uint64_t nth = 1; nth < 40; nth += 3) {
         filch_graph *all = many(codelet, 0, HANDLES);
+        uint64_t before = fakecuda_count("cuLaunchKernel");
+        /* Without graphs every held kernel is a launch. */
+        fakecuda_fail("cuGraphLaunch", 1, 0, 2 /* out of memory */, -1, false);
         fakecuda_fail("cuLaunchKernel", nth, 1, 2 /* out of memory */, -1, false);
         filch_job *job = submit(all);
         filch_status status = filch_job_wait(job, SOON);
+        assert_true(fakecuda_count("cuLaunchKernel") - before >= nth);
         filch_error error = FILCH_ERROR_INIT;
         /* A launch that was not held back fails where nothing is in flight that may give memory. */
         if (status != FILCH_OK) {
