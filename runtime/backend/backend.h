@@ -31,9 +31,9 @@ typedef struct fl_device fl_device;
 /* Largest number of compute lanes of a device. */
 #define FL_LANE_LIMIT 8
 
-/* Launches, and nanoseconds, after which a device's work items are marked, whichever limit comes
- * first. Recording an event costs about 0.2 us, finding an event complete 1.2 us, an empty launch
- * 2.4 us. */
+/* A lane's launches, and nanoseconds from its oldest unmarked launch, after which its work items
+ * are marked, whichever limit comes first. Recording an event costs about 0.2 us, finding an event
+ * complete 1.2 us, an empty launch 2.4 us. */
 #define FL_MARK_TILES 64u
 #define FL_MARK_NS 200000u
 

@@ -33,6 +33,7 @@ static fl_function note, other, wide, paired;
 static uint64_t noted[MOST]; /* by the kernels, in the order in which they ran */
 static _Atomic uint32_t notes;
 static uint64_t next_tag;
+static uint64_t now; /* of launches, ns */
 
 static void *allocate(size_t size, size_t align, void *user)
 {
@@ -94,6 +95,7 @@ static void open_device(const char *spec)
     load();
     atomic_store(&notes, 0);
     next_tag = 0;
+    now = 1;
 }
 
 static void close_device(void)
@@ -127,7 +129,7 @@ static fl_marker put(const fl_function *function, uint32_t lane, bool is_brief,
                         .behind = behind,
                         .behind_count = behind_count,
                         .brief = is_brief};
-    must(device->backend->queue->launch(device, &launch, 1, &error), &error);
+    must(device->backend->queue->launch(device, &launch, now, &error), &error);
     return launch.marker;
 }
 
@@ -162,13 +164,18 @@ static uint64_t take(uint32_t count)
     return refused;
 }
 
-static void put_many(uint32_t count)
+static void put_many_on(uint32_t lane, uint32_t count)
 {
     for (uint32_t done = 0; done < count; done += 100) {
         for (uint32_t i = 0; i < 100; i++)
-            (void)put(i % 3 == 0 ? &other : &note, 0, true, NULL, 0);
+            (void)put(i % 3 == 0 ? &other : &note, lane, true, NULL, 0);
         assert_int_equal(take(100), UINT64_MAX);
     }
+}
+
+static void put_many(uint32_t count)
+{
+    put_many_on(0, count);
 }
 
 static void expect_order(uint32_t count)
@@ -354,6 +361,58 @@ static void what_is_held_waits_for_a_mark(void **state)
     close_device();
 }
 
+/* Each lane gathers items of its own, however the launches alternate. */
+static void each_lane_fills_its_batches(void **state)
+{
+    (void)state;
+    open_device("cuda:0");
+    put_many_on(0, MANY);
+    put_many_on(1, MANY);
+    uint64_t graphs = fakecuda_count("cuGraphLaunch");
+    uint64_t marks = fakecuda_count("cuEventRecord");
+    (void)put(&note, 0, true, NULL, 0);
+    for (uint32_t i = 0; i < FL_CUDA_PACK - 1; i++)
+        (void)put(&note, 1, true, NULL, 0);
+    assert_int_equal(fakecuda_count("cuGraphLaunch"), graphs);
+    (void)put(&note, 1, true, NULL, 0);
+    assert_int_equal(fakecuda_count("cuGraphLaunch"), graphs + 1);
+    for (uint32_t i = 0; i < FL_CUDA_PACK - 1; i++)
+        (void)put(&note, 0, true, NULL, 0);
+    assert_int_equal(fakecuda_count("cuGraphLaunch"), graphs + 2);
+    assert_int_equal(fakecuda_count("cuEventRecord"), marks + 2);
+    assert_int_equal(take(2 * FL_CUDA_PACK), UINT64_MAX);
+    close_device();
+}
+
+/* An item is marked at the first launch after so long, on whatever lane; younger ones stay. */
+static void old_items_are_marked(void **state)
+{
+    (void)state;
+    open_device("cuda:0");
+    uint64_t marks = fakecuda_count("cuEventRecord");
+    now = 1000;
+    (void)put(&note, 0, true, NULL, 0);
+    now += FL_MARK_NS / 2;
+    (void)put(&note, 1, true, NULL, 0);
+    now += FL_MARK_NS / 2 - 1;
+    (void)put(&note, 1, true, NULL, 0);
+    assert_int_equal(fakecuda_count("cuLaunchKernel"), 0);
+    now += 1;
+    (void)put(&note, 1, true, NULL, 0);
+    assert_int_equal(fakecuda_count("cuLaunchKernel"), 1);
+    assert_int_equal(fakecuda_count("cuEventRecord"), marks + 1);
+    (void)put(&note, 0, true, NULL, 0);
+    now += FL_MARK_NS / 2;
+    (void)put(&note, 0, true, NULL, 0);
+    assert_int_equal(fakecuda_count("cuLaunchKernel"), 4);
+    now += FL_MARK_NS / 2;
+    (void)put(&note, 1, true, NULL, 0);
+    assert_int_equal(fakecuda_count("cuLaunchKernel"), 6);
+    assert_int_equal(fakecuda_count("cuEventRecord"), marks + 3);
+    assert_int_equal(take(7), UINT64_MAX);
+    close_device();
+}
+
 static void others_wait_for_what_is_held(void **state)
 {
     (void)state;
@@ -491,6 +550,8 @@ int main(void)
         cmocka_unit_test(parameters_that_a_node_has_are_not_set_again),
         cmocka_unit_test(kernels_that_wait_by_themselves_have_edges_of_their_own),
         cmocka_unit_test(what_is_held_waits_for_a_mark),
+        cmocka_unit_test(each_lane_fills_its_batches),
+        cmocka_unit_test(old_items_are_marked),
         cmocka_unit_test(others_wait_for_what_is_held),
         cmocka_unit_test(a_lane_has_room_for_so_many_parameters),
         cmocka_unit_test(kernels_of_clusters_go_by_themselves),

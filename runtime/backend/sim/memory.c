@@ -29,9 +29,8 @@ typedef struct memory_state {
     fl_sim_machine *machine;
     fl_pace pace;
     fl_sim_host host;
-    uint32_t unmarked;    /* items launched since the last mark */
-    uint64_t unmarked_at; /* launch time of the first unmarked item */
-    uint64_t looked_at;   /* time at which the worker last saw an item's end */
+    uint64_t unmarked_at[FL_LANE_LIMIT]; /* launch time of a lane's oldest unmarked item */
+    uint64_t looked_at;                  /* time at which the worker last saw an item's end */
     /* end of the current part of a step in which the worker has looked; 0: none */
     uint64_t goes_on_at;
     uint64_t kept_until;       /* end of the last launch that kept the worker */
@@ -69,6 +68,12 @@ static uint64_t ns_of(double us)
     return (uint64_t)(us * 1e3 + 0.5);
 }
 
+/* Returns the number of a lane's items launched since its last mark; owner only. */
+static uint64_t count_unmarked(const fl_sim_lane *lane)
+{
+    return lane->next == 0 ? 0 : lane->next - 1 - lane->marked;
+}
+
 /* Records an event after all operations of the lane; seeing the event shows the ends of all of
  * them. Under the lock; owner only. */
 static void mark_lane(memory_state *state, uint32_t index)
@@ -77,7 +82,7 @@ static void mark_lane(memory_state *state, uint32_t index)
     uint64_t now = fl_sim_machine_now(state->machine);
     uint64_t seen = lane->idle_at > state->kept_until ? lane->idle_at : state->kept_until;
 
-    if (lane->next == 0 || lane->marked == lane->next - 1)
+    if (count_unmarked(lane) == 0)
         return;
     seen = (seen > now ? seen : now) + (uint64_t)state->pace.overhead_ns;
     for (uint32_t i = 0; i < state->in_flight; i++) {
@@ -108,7 +113,6 @@ static filch_status memory_mark(fl_device *device, filch_error *error)
 
     if (memory_lost(device, error))
         return FILCH_DEVICE_LOST;
-    state->unmarked = 0;
     state->goes_on_at = 0; /* a step ends with its mark */
     fl_mutex_lock(&state->machine->lock);
     for (uint32_t lane = 0; device->is_looked_at && lane < device->lanes; lane++)
@@ -259,7 +263,28 @@ static void tile_add(memory_state *state, memory_tile tile)
     state->tiles[at] = tile;
 }
 
-/* Charges a launch to the worker's time, and counts the item as unmarked. */
+/* Marks lanes after a launch: a lane with as many unmarked items as share a mark, and every lane
+ * with an old one. */
+static void mark_due(fl_device *device, uint32_t launched, uint64_t now)
+{
+    memory_state *state = state_of(device);
+
+    fl_mutex_lock(&state->machine->lock);
+    for (uint32_t lane = 0; lane < device->lanes; lane++) {
+        uint64_t unmarked = count_unmarked(&state->port.lanes[lane]);
+
+        if (lane == launched && unmarked == 1)
+            state->unmarked_at[lane] = now;
+        if (unmarked >= FL_MARK_TILES ||
+            (unmarked != 0 && now - state->unmarked_at[lane] >= FL_MARK_NS)) {
+            mark_lane(state, lane);
+            state->goes_on_at = 0; /* as in memory_mark */
+        }
+    }
+    fl_mutex_unlock(&state->machine->lock);
+}
+
+/* Charges a launch to the worker's time. */
 static void worker_take(fl_device *device, const fl_launch *launch, uint64_t end)
 {
     memory_state *state = state_of(device);
@@ -272,10 +297,7 @@ static void worker_take(fl_device *device, const fl_launch *launch, uint64_t end
             state->goes_on_at = 0;
         }
     }
-    if (state->unmarked++ == 0)
-        state->unmarked_at = now;
-    if (state->unmarked >= FL_MARK_TILES || now - state->unmarked_at >= FL_MARK_NS)
-        (void)memory_mark(device, NULL);
+    mark_due(device, launch->lane, now);
 }
 
 /* Returns the earliest start of an operation put on the lane. Under the lock. */

@@ -320,25 +320,53 @@ static CUresult mark_lane(const fl_cuda_api *api, fl_cuda_lane *lane)
     return FL_CUDA_SUCCESS;
 }
 
+/* Returns the number of a compute lane's items launched since its last mark; the owner. */
+static uint64_t count_unmarked(const fl_cuda_lane *lane)
+{
+    /* both values are the owner's */
+    return fl_load_relaxed(&lane->issued) - fl_load_relaxed(&lane->marked);
+}
+
+/* Puts held launches on a compute lane, and marks all its items; the owner. */
+static filch_status mark_all(const fl_device *device, fl_cuda_lane *lane, filch_error *error)
+{
+    if (count_unmarked(lane) == 0) {
+        return FILCH_OK;
+    }
+    put_held(device, lane);
+    fl_mutex_lock(&lane->lock);
+    CUresult result = mark_lane(fl_cuda_of(device)->gpu->api, lane);
+    fl_mutex_unlock(&lane->lock);
+    return result == FL_CUDA_SUCCESS ? FILCH_OK : lose(device, result, "cuEventRecord", error);
+}
+
 filch_status fl_cuda_mark(fl_device *device, filch_error *error)
 {
-    fl_cuda_device *state = fl_cuda_of(device);
-    fl_cuda_lanes *lanes = state->lanes;
-    lanes->unmarked = 0;
+    fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
+    filch_status status = FILCH_OK;
+    for (uint32_t i = 0; i < lanes->count && status == FILCH_OK; ++i) {
+        status = mark_all(device, &lanes->lane[i], error);
+    }
+    return status;
+}
+
+/* Marks the lanes that have an old unmarked item. A thread waiting for the mark of a failed lane
+ * marks again, and gets the error; as in issue. */
+static void mark_old(const fl_device *device, uint64_t now)
+{
+    fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
+    lanes->oldest_at = now;
     for (uint32_t i = 0; i < lanes->count; ++i) {
         fl_cuda_lane *lane = &lanes->lane[i];
-        if (fl_load_relaxed(&lane->issued) == fl_load_relaxed(&lane->marked)) {
-            continue; /* both values are the owner's */
+        if (count_unmarked(lane) == 0) {
+            continue;
         }
-        put_held(device, lane);
-        fl_mutex_lock(&lane->lock);
-        CUresult result = mark_lane(state->gpu->api, lane);
-        fl_mutex_unlock(&lane->lock);
-        if (result != FL_CUDA_SUCCESS) {
-            return lose(device, result, "cuEventRecord", error);
+        if (now - lane->unmarked_at >= FL_MARK_NS) {
+            (void)mark_all(device, lane, NULL);
+        } else if (lane->unmarked_at < lanes->oldest_at) {
+            lanes->oldest_at = lane->unmarked_at;
         }
     }
-    return FILCH_OK;
 }
 
 bool fl_cuda_is_marked(const fl_device *device, fl_marker marker)
@@ -546,12 +574,15 @@ static void issue(fl_device *device, fl_launch *launch, uint32_t timer, uint64_t
     lane->tiles[(lane->first + lane->in_flight) % FL_CUDA_TILES] =
         (fl_cuda_tile){launch->tag, sequence, timer, FL_CUDA_SUCCESS};
     ++lane->in_flight;
-    if (lanes->unmarked++ == 0) {
-        lanes->marked_at = now;
+    uint64_t unmarked = count_unmarked(lane);
+    if (unmarked == 1) {
+        lane->unmarked_at = now;
     }
-    if (lanes->unmarked >= FL_MARK_TILES || now - lanes->marked_at >= FL_MARK_NS) {
-        /* a thread waiting for the mark marks again, and gets the error */
-        (void)fl_cuda_mark(device, NULL);
+    if (unmarked >= FL_MARK_TILES) {
+        (void)mark_all(device, lane, NULL);
+    }
+    if (now - lanes->oldest_at >= FL_MARK_NS) {
+        mark_old(device, now);
     }
 }
 

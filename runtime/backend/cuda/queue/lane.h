@@ -52,6 +52,7 @@ typedef struct fl_cuda_lane {
     /* Compute lanes only: */
     fl_cuda_tile tiles[FL_CUDA_TILES]; /* in flight, oldest first */
     uint32_t first, in_flight;
+    uint64_t unmarked_at; /* launch time of the oldest unmarked item, ns */
     /* own share of the oldest item up to the newest timer's stop, ns; NAN: not known */
     double own_ns;
     struct fl_cuda_pack *pack; /* launch batch holding back the newest items; null: no batching */
@@ -72,8 +73,7 @@ typedef struct fl_cuda_lanes {
     uint32_t newest;
     /* own share and start of the item last reported by poll; see backend.h */
     uint64_t own, began;
-    uint32_t unmarked;  /* items launched since the last mark */
-    uint64_t marked_at; /* launch time of the first unmarked item */
+    uint64_t oldest_at; /* no unmarked item was launched before, ns */
     /* made by the first trace, for starting and writing traces; null: never traced */
     struct fl_cuda_record *record;
     /* equal to record while a trace records, else null */
