@@ -134,12 +134,15 @@ bool fl_fetch_operands(fl_worker *w, const fl_item *item)
     fl_offload *offload = w->offload;
     /* No tile is evicted for a second run of a chunk. */
     bool is_spare = item->task == NULL && item->run != NULL && item->run->is_second;
-    offload->waits.count = 0;
-    if (!fl_operands_list(w, item)) {
-        return false;
+    filch_status status = FILCH_OK;
+    offload->waits.count = offload->operand_count = 0;
+    if (fl_operands_matter(item)) {
+        if (!fl_operands_list(w, item)) {
+            return false;
+        }
+        status = bring(w, item, false,
+                       (fl_admission){.is_tight = offload->is_tight, .is_spare = is_spare});
     }
-    filch_status status =
-        bring(w, item, false, (fl_admission){.is_tight = offload->is_tight, .is_spare = is_spare});
     offload->is_admitted = status == FILCH_OK;
     if (w->device->place != 0) {
         fl_window_note(w);
@@ -219,17 +222,17 @@ void fl_fetch_abandon(fl_worker *w)
 {
     fl_offload *offload = w->offload;
     fl_waits_abandon(fl_worker_places(w), &offload->waits);
-    if (offload->is_admitted) {
+    if (offload->is_admitted && offload->operand_count != 0) {
         fl_operands_release(fl_worker_places(w), fl_worker_carrier(w), offload->operands,
                             offload->operand_count, NULL);
-        offload->is_admitted = false;
     }
+    offload->is_admitted = false;
 }
 
 void fl_fetch_release(fl_worker *w, fl_in_flight *flight)
 {
     fl_offload *offload = w->offload;
-    if (fl_operands_list(w, &flight->item)) {
+    if (fl_operands_matter(&flight->item) && fl_operands_list(w, &flight->item)) {
         fl_operands_release(fl_worker_places(w), fl_worker_carrier(w), offload->operands,
                             offload->operand_count,
                             fl_item_may_stage(&flight->item) ? &flight->staged : NULL);
