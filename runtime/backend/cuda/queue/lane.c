@@ -231,10 +231,10 @@ static void put_held(const fl_device *device, fl_cuda_lane *lane)
 {
     CUresult results[FL_CUDA_PACK];
     uint32_t count = lane->pack != NULL ? fl_cuda_pack_count(lane->pack) : 0;
-    if (count == 0) {
+    if (count == 0 ||
+        fl_cuda_pack_put(fl_cuda_of(device)->gpu->api, lane->pack, lane->stream, results)) {
         return;
     }
-    fl_cuda_pack_put(fl_cuda_of(device)->gpu->api, lane->pack, lane->stream, results);
     /* Held items are the newest of the lane: no other operation is put on the lane meanwhile. */
     uint32_t oldest = lane->first + lane->in_flight - count;
     for (uint32_t i = 0; i < count; ++i) {
@@ -586,41 +586,45 @@ static void issue(fl_device *device, fl_launch *launch, uint32_t timer, uint64_t
     }
 }
 
-filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, filch_error *error)
+/* Puts an item on the lane's stream, behind the held launches. *timer: the item's, or none. */
+static filch_status put_behind_held(fl_device *device, fl_launch *launch, fl_cuda_lane *lane,
+                                    uint32_t *timer, filch_error *error)
 {
     fl_cuda_device *state = fl_cuda_of(device);
     fl_cuda_lanes *lanes = state->lanes;
-    fl_cuda_lane *lane = &lanes->lane[launch->lane];
+    put_held(device, lane);
+    if (launch->timed) {
+        *timer = fl_cuda_timer_start(device, lane, recording(lanes));
+    }
+    filch_status status = put(device, launch, lane, error);
+    /* An operation on the lane is in flight, whatever else fails. */
+    if (*timer != FL_CUDA_NO_TIMER && status != FILCH_OK) {
+        fl_cuda_timer_drop(lanes, *timer);
+    } else if (*timer != FL_CUDA_NO_TIMER && !fl_cuda_timer_stop(device, lane, *timer)) {
+        *timer = FL_CUDA_NO_TIMER;
+    }
+    if (status != FILCH_OK && launch->enqueue != NULL) {
+        /* a failed enqueue may have put work on the stream */
+        (void)state->gpu->api->cuStreamSynchronize(lane->stream);
+    }
+    return status;
+}
+
+filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, filch_error *error)
+{
+    fl_cuda_lane *lane = &fl_cuda_of(device)->lanes->lane[launch->lane];
+    uint32_t timer = FL_CUDA_NO_TIMER;
     if (lane->in_flight == FL_CUDA_TILES) {
         return FILCH_BUSY;
     }
     filch_status status = wait_for_all(device, lane, launch->behind, launch->behind_count, error);
-    if (status != FILCH_OK) {
-        return status;
+    if (status == FILCH_OK && !hold(device, lane, launch)) {
+        status = put_behind_held(device, launch, lane, &timer, error);
     }
-    if (hold(device, lane, launch)) {
-        issue(device, launch, FL_CUDA_NO_TIMER, now);
-        return FILCH_OK;
+    if (status == FILCH_OK) {
+        issue(device, launch, timer, now);
     }
-    put_held(device, lane);
-    uint32_t timer =
-        launch->timed ? fl_cuda_timer_start(device, lane, recording(lanes)) : FL_CUDA_NO_TIMER;
-    status = put(device, launch, lane, error);
-    /* An operation on the lane is in flight, whatever else fails. */
-    if (timer != FL_CUDA_NO_TIMER && status != FILCH_OK) {
-        fl_cuda_timer_drop(lanes, timer);
-    } else if (timer != FL_CUDA_NO_TIMER && !fl_cuda_timer_stop(device, lane, timer)) {
-        timer = FL_CUDA_NO_TIMER;
-    }
-    if (status != FILCH_OK) {
-        if (launch->enqueue != NULL) {
-            /* a failed enqueue may have put work on the stream */
-            (void)state->gpu->api->cuStreamSynchronize(lane->stream);
-        }
-        return status;
-    }
-    issue(device, launch, timer, now);
-    return FILCH_OK;
+    return status;
 }
 
 static bool is_finished(const fl_cuda_lane *lane)
@@ -634,8 +638,8 @@ static bool is_timed(const fl_cuda_lane *lane)
 }
 
 /* Returns a lane whose oldest item is known to be finished: an item without a timer, or the item
- * that ended first. Null: none. */
-static fl_cuda_lane *find_finished(const fl_device *device)
+ * that ended first. Null: none. In line: runs for each item. */
+static inline __attribute__((always_inline)) fl_cuda_lane *find_finished(const fl_device *device)
 {
     fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
     fl_cuda_lane *first = NULL;
@@ -671,31 +675,46 @@ static filch_status take_finished(const fl_device *device, fl_cuda_lane *lane, u
     return FILCH_OK;
 }
 
-filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64_t *busy_ns,
-                          uint64_t *next, filch_error *error)
+/* Looks at the oldest events of the lanes, until an item without a timer is finished. *next: now,
+ * where items are in flight. */
+static filch_status look_at_lanes(const fl_device *device, uint64_t now, uint64_t *next,
+                                  filch_error *error)
 {
-    fl_cuda_device *state = fl_cuda_of(device);
-    const fl_cuda_api *api = state->gpu->api;
+    const fl_cuda_device *state = fl_cuda_of(device);
     fl_cuda_lanes *lanes = state->lanes;
-    *next = FL_TIME_NEVER;
-    /* Take items known to be finished first, then look at each lane's oldest event. */
-    fl_cuda_lane *finished = find_finished(device);
-    for (uint32_t i = 0; finished == NULL && i < lanes->count; ++i) {
+    for (uint32_t i = 0; i < lanes->count; ++i) {
         fl_cuda_lane *lane = &lanes->lane[i];
         if (lane->in_flight == 0) {
             continue;
         }
         *next = now;
         fl_mutex_lock(&lane->lock);
-        CUresult result = look(api, lane);
+        CUresult result = look(state->gpu->api, lane);
         fl_mutex_unlock(&lane->lock);
         if (result != FL_CUDA_SUCCESS) {
             return lose(device, result, "cuEventQuery", error);
         }
         /* Another lane's timed item may have ended before this one. */
-        finished = is_finished(lane) && !is_timed(lane) ? lane : NULL;
+        if (is_finished(lane) && !is_timed(lane)) {
+            break;
+        }
     }
-    finished = finished != NULL ? finished : find_finished(device);
+    return FILCH_OK;
+}
+
+filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64_t *busy_ns,
+                          uint64_t *next, filch_error *error)
+{
+    /* Take items known to be finished first. */
+    fl_cuda_lane *finished = find_finished(device);
+    *next = FL_TIME_NEVER;
+    if (finished == NULL) {
+        filch_status status = look_at_lanes(device, now, next, error);
+        if (status != FILCH_OK) {
+            return status;
+        }
+        finished = find_finished(device);
+    }
     return finished != NULL ? take_finished(device, finished, tag, busy_ns, error)
                             : FILCH_NOT_READY;
 }

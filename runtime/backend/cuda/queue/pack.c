@@ -339,17 +339,17 @@ static uint32_t choose_size(const fl_cuda_api *api, fl_cuda_pack *pack, uint32_t
     return power == left || has_own_graph(api, pack, at) ? left : power;
 }
 
-void fl_cuda_pack_put(const fl_cuda_api *api, fl_cuda_pack *pack, CUstream stream,
+bool fl_cuda_pack_put(const fl_cuda_api *api, fl_cuda_pack *pack, CUstream stream,
                       CUresult results[FL_CUDA_PACK])
 {
     uint32_t at = 0;
+    bool all = true;
+    memset(results, 0, pack->count * sizeof *results); /* FL_CUDA_SUCCESS */
     fl_mutex_lock(&pack->lock);
     while (at < pack->count) {
         uint32_t size = choose_size(api, pack, at);
         if (size != 0 && put_chain(api, pack, size, at, stream)) {
-            for (uint32_t i = 0; i < size; ++i) {
-                results[at++] = FL_CUDA_SUCCESS;
-            }
+            at += size;
             continue;
         }
         if (size != 0) {
@@ -362,9 +362,11 @@ void fl_cuda_pack_put(const fl_cuda_api *api, fl_cuda_pack *pack, CUstream strea
         if (results[at] != FL_CUDA_SUCCESS && api->cuStreamSynchronize(stream) == FL_CUDA_SUCCESS) {
             results[at] = put_one(api, pack, &pack->held[at], stream);
         }
+        all = all && results[at] == FL_CUDA_SUCCESS;
         ++at;
         pack->launches += pack->launches < WORTH_LAUNCHES;
     }
     fl_mutex_unlock(&pack->lock);
     fl_cuda_pack_drop(pack);
+    return all;
 }
