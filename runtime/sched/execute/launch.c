@@ -52,8 +52,8 @@ static bool is_better(const fl_worker *w, uint32_t lane, uint32_t best, bool is_
 }
 
 /* Chooses the lane holding an item waited for, because no wait is then needed; otherwise the best
- * lane. */
-static uint32_t choose_lane(const fl_worker *w)
+ * lane. are_short: recent items were short. */
+static uint32_t choose_lane(const fl_worker *w, bool are_short)
 {
     const fl_offload *offload = w->offload;
     uint32_t best = 0, last = offload->lane_last;
@@ -70,7 +70,7 @@ static uint32_t choose_lane(const fl_worker *w)
     for (uint32_t lane = 1; lane < w->device->lanes; ++lane) {
         best = is_better(w, lane, best, is_complete) ? lane : best;
     }
-    bool stays = is_short(w) && offload->lane_load[best] != 0 &&
+    bool stays = are_short && offload->lane_load[best] != 0 &&
                  offload->lane_load[last] < offload->lane_load[best] + FL_SHORT_IN_ROW;
     return stays ? last : best;
 }
@@ -198,9 +198,8 @@ static bool fill_params(fl_worker *w, const fl_item *item, const filch_call *cal
 }
 
 static bool fill_shape(fl_worker *w, fl_item *item, const filch_call *call, const fl_kernel *kernel,
-                       filch_shape *shape)
+                       const fl_loaded *loaded, filch_shape *shape)
 {
-    const fl_loaded *loaded = &kernel->places[w->device->place];
     if (kernel->shape_of == NULL) {
         *shape = kernel->shape;
     } else {
@@ -241,8 +240,10 @@ static void describe(fl_worker *w, const fl_item *item, filch_call *call)
 static bool fill(fl_worker *w, fl_item *item, const filch_call *call, fl_launch *launch)
 {
     const fl_kernel *kernel = fl_item_codelet(item)->kernel;
-    launch->function = &kernel->places[w->device->place].function;
-    if (!fill_params(w, item, call, launch) || !fill_shape(w, item, call, kernel, &launch->shape)) {
+    const fl_loaded *loaded = &kernel->places[w->device->place];
+    launch->function = &loaded->function;
+    if (!fill_params(w, item, call, launch) ||
+        !fill_shape(w, item, call, kernel, loaded, &launch->shape)) {
         return false;
     }
     if (item->task == NULL) {
@@ -263,13 +264,14 @@ bool fl_launch_fill(fl_worker *w, fl_item *item, fl_launch *launch)
 /* Tells whether the speed model wants the item's time. Timing takes three driver calls, as long as
  * a launch. Short items wait for the last sample to come back: otherwise hundreds may be launched
  * before enough samples are in. */
-static bool wants_sample(const fl_worker *w, const fl_item *item, const filch_codelet *codelet)
+static bool wants_sample(const fl_worker *w, const fl_item *item, const filch_codelet *codelet,
+                         bool are_short)
 {
     fl_speed *speed = fl_codelet_speed(codelet, w->index);
     if (item->task == NULL) {
         return true;
     }
-    if (!is_short(w)) {
+    if (!are_short) {
         return fl_speed_wants_sample(speed);
     }
     if (w->offload->samples != 0) {
@@ -307,11 +309,11 @@ static bool is_beside_sample(fl_worker *w, const fl_in_flight *flight, bool is_s
 /* Tells whether the launch may be held back. Not allowed are three kinds: an item awaited by an
  * idle device; a codelet's first item, which may be refused and must then be refused at once; an
  * item followed by write-back. */
-static bool is_brief(const fl_worker *w, const fl_in_flight *flight)
+static bool is_brief(const fl_worker *w, const fl_in_flight *flight, bool are_short)
 {
     const fl_offload *offload = w->offload;
     if (w->pipeline.computing == 0 || flight->item.task == NULL || flight->expected <= 0 ||
-        flight->expected > FL_SHORT_NS || !is_short(w)) {
+        flight->expected > FL_SHORT_NS || !are_short) {
         return false;
     }
     for (uint32_t i = 0; i < offload->operand_count; ++i) {
@@ -347,22 +349,23 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
     fl_offload *offload = w->offload;
     fl_item *item = &flight->item;
     const filch_codelet *codelet = fl_item_codelet(item);
+    bool is_virtual = w->device->backend->is_virtual, are_short = is_short(w);
     /* A simulated device never runs the codelet's kernel. */
-    const fl_kernel *kernel = w->device->backend->is_virtual ? NULL : codelet->kernel;
-    uint32_t lane = choose_lane(w);
+    const fl_kernel *kernel = is_virtual ? NULL : codelet->kernel;
+    uint32_t lane = choose_lane(w, are_short);
     if (item->task != NULL && !place_scratch(w, item->task, lane)) {
         return false;
     }
     describe(w, item, call);
-    bool is_wanted = is_piece || wants_sample(w, item, codelet);
+    bool is_wanted = is_piece || wants_sample(w, item, codelet, are_short);
     bool is_sample = is_beside_sample(w, flight, is_wanted) || is_wanted;
     bool is_timed = is_sample || fl_trace_of(w) != NULL;
-    bool is_weighed = item->task != NULL && !is_piece && !w->device->backend->is_virtual;
+    bool is_weighed = item->task != NULL && !is_piece && !is_virtual;
     if (is_weighed) {
         weigh(item, fl_codelet_speed(codelet, w->index), is_wanted, is_timed);
     }
     /* A simulated device times every item, with a trace or without. */
-    item->only_traced = is_timed && !is_sample && !w->device->backend->is_virtual;
+    item->only_traced = is_timed && !is_sample && !is_virtual;
     /* Assigns members singly: compilers clear a structure of the size as slowly as the whole rest
      * takes. */
     launch->cost = kernel == NULL ? fl_item_cost(w, item) : 0;
@@ -378,7 +381,7 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
     launch->behind = offload->waits.at;
     launch->behind_count = offload->waits.count;
     launch->timed = is_timed;
-    launch->brief = launch->enqueue == NULL && !is_timed && is_brief(w, flight);
+    launch->brief = launch->enqueue == NULL && !is_timed && is_brief(w, flight, are_short);
     launch->code = 0;
     launch->marker = 0;
     bool is_full = kernel == NULL || kernel->enqueue != NULL || fill(w, item, call, launch);
@@ -403,22 +406,21 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
 static bool launch_kernel(fl_worker *w, fl_in_flight *flight)
 {
     fl_item *item = &flight->item;
-    if (item->task != NULL && item->task->graph->kind == FILCH_GRAPH_CLOSED &&
-        item->task->successor_count != 0) {
+    fl_task *task = item->task;
+    if (task != NULL && task->graph->kind == FILCH_GRAPH_CLOSED && task->successor_count != 0) {
         /* Prefetches successors: the driver call evicts the lines from near caches before the next
          * use. In an open graph, concurrent threads may be adding successors. */
-        __builtin_prefetch(item->task->successors[0], 1);
-        __builtin_prefetch(&item->task->successors[0]->more);
+        __builtin_prefetch(task->successors[0], 1);
+        __builtin_prefetch(&task->successors[0]->more);
     }
-    if (item->task != NULL && item->task->access_count != 0) {
-        (void)fl_window_expect(w, item->task);
+    if (task != NULL && task->access_count != 0) {
+        (void)fl_window_expect(w, task);
     }
-    if (!fetch_operands(w, item) || (item->is_ahead && !fl_ahead_waits(w, item->task)) ||
+    if (!fetch_operands(w, item) || (item->is_ahead && !fl_ahead_waits(w, task)) ||
         !fl_publish_note_foreign(w, flight)) {
         return false;
     }
-    bool is_piece =
-        item->task != NULL && FL_UNLIKELY(item->task->has_items) && fl_divide_begin(w, flight);
+    bool is_piece = task != NULL && FL_UNLIKELY(task->has_items) && fl_divide_begin(w, flight);
     filch_call call;
     fl_launch launch;
     launch.tag = fl_pipeline_index(w, flight);
@@ -440,7 +442,7 @@ static bool launch_kernel(fl_worker *w, fl_in_flight *flight)
     } else {
         fl_ahead_launched(w, flight, launch.marker);
     }
-    if (FL_UNLIKELY(item->task == NULL && item->run != NULL)) {
+    if (FL_UNLIKELY(task == NULL && item->run != NULL)) {
         fl_private_hold(w, item->run);
     }
     return true;
@@ -672,13 +674,14 @@ static void launch_codelet(fl_worker *w, fl_in_flight *flight, const fl_item *pi
 {
     fl_item *item = &flight->item;
     const filch_codelet *codelet = fl_item_codelet(item);
+    bool computes = fl_worker_computes(w);
     /* A computing device clears the flag if not measuring. */
     fl_item_set_timed(item, codelet);
     bool races = FL_UNLIKELY(fl_item_may_race(item, codelet));
     if (races) {
         fl_backup_offer(w, item);
     }
-    if (!fl_worker_computes(w) || w->pipeline.clock_age++ % FL_CLOCK_PERIOD == 0) {
+    if (!computes || w->pipeline.clock_age++ % FL_CLOCK_PERIOD == 0) {
         w->pipeline.clock = fl_worker_clock(w);
     }
     flight->launched = item->start = w->pipeline.clock;
@@ -689,8 +692,8 @@ static void launch_codelet(fl_worker *w, fl_in_flight *flight, const fl_item *pi
         /* Other devices may wait for the short items before it. */
         fl_worker_mark(w);
     }
-    if (fl_worker_computes(w) ? launch_kernel(w, flight) : launch_pretended(w, flight)) {
-        if (races && fl_worker_computes(w)) {
+    if (computes ? launch_kernel(w, flight) : launch_pretended(w, flight)) {
+        if (races && computes) {
             fl_backup_launched(w, item);
         }
         note_taken(w, flight);
@@ -701,7 +704,7 @@ static void launch_codelet(fl_worker *w, fl_in_flight *flight, const fl_item *pi
         if (FL_UNLIKELY(item->task != NULL && item->task->moves != 0)) {
             item->task->moves = 0;
         }
-    } else if (!races || !fl_worker_computes(w) || !drop_second(w, flight)) {
+    } else if (!races || !computes || !drop_second(w, flight)) {
         fail_launch(w, flight, picked);
     }
 }
