@@ -70,8 +70,8 @@ static bool has_time(const fl_worker *w, const fl_task *task, const fl_rivals *r
 {
     const fl_sched *sched = w->sched;
     const filch_graph *graph = task->graph;
-    /* Relaxed: a guess. */
-    if (graph->kind != FILCH_GRAPH_CLOSED || fl_load_relaxed(&sched->hungry) != 0) {
+    /* Relaxed: a guess. Slow devices do not count: the worker is one. */
+    if (graph->kind != FILCH_GRAPH_CLOSED || fl_load_relaxed(&sched->hungry_fast) != 0) {
         return false;
     }
     fl_critical rank = fl_critical_of(task);
@@ -105,6 +105,26 @@ bool fl_slow_holds_up(const fl_worker *w, const fl_task *task)
     fl_missing_total haul = fl_missing_haul(w, task);
     double end = fl_cost_finish(fl_cost_in_flight(w, own), haul.in_ns, own, haul.out_ns);
     return end > rivals.ahead / rivals.rate + rivals.least && !has_time(w, task, &rivals, own, end);
+}
+
+/* Returns the lanes of the fastest device. */
+static uint32_t fastest_lanes(const fl_sched *sched)
+{
+    const fl_worker *fastest = &sched->workers[0];
+    for (uint32_t d = 1; d < sched->count; ++d) {
+        const fl_worker *other = &sched->workers[d];
+        bool is_faster = fl_slow_times(other) < fl_slow_times(fastest);
+        if (fl_worker_computes(other) && (!fl_worker_computes(fastest) || is_faster)) {
+            fastest = other;
+        }
+    }
+    return fastest->device->lanes;
+}
+
+bool fl_slow_keeps_up(const fl_worker *w)
+{
+    return !fl_slow_is_on(w) || (!w->theft.slow.is_far &&
+                                 fl_slow_times(w) <= FL_DEPTH_OF_LANE * fastest_lanes(w->sched));
 }
 
 /* --- Giving away --- */

@@ -9,6 +9,7 @@
 #include "sched/decide/depth.h"
 #include "sched/decide/locality.h"
 #include "sched/decide/lookahead.h"
+#include "sched/decide/slow.h"
 #include "sched/execute/backup.h"
 #include "sched/execute/divide.h"
 #include "sched/execute/fetch.h"
@@ -275,18 +276,27 @@ static bool retire_finished(fl_worker *w)
     return land_written(w) || any;
 }
 
+static void count(_Atomic uint32_t *number, bool *is_counted, bool counts)
+{
+    if (*is_counted != counts) {
+        *is_counted = counts;
+        /* Relaxed, twice: an estimate, as documented at the member. */
+        if (counts) {
+            fl_add_relaxed(number, 1);
+        } else {
+            fl_sub_relaxed(number, 1);
+        }
+    }
+}
+
 /* Notes whether the device is out of work, while further devices may have a surplus. */
 void fl_pipeline_note_hunger(fl_worker *w, bool is_hungry)
 {
-    if (FL_UNLIKELY(w->stall.is_hungry != is_hungry) && w->offload != NULL && w->sched->mails) {
-        w->stall.is_hungry = is_hungry;
-        if (is_hungry) {
-            /* Relaxed: an estimate, as documented at the member. */
-            fl_add_relaxed(&w->sched->hungry, 1);
-        } else {
-            fl_sub_relaxed(&w->sched->hungry, 1);
-        }
+    if (w->offload == NULL || !w->sched->mails || !(is_hungry || w->stall.is_hungry)) {
+        return;
     }
+    count(&w->sched->hungry, &w->stall.is_hungry, is_hungry && fl_slow_keeps_up(w));
+    count(&w->sched->hungry_fast, &w->stall.is_hungry_fast, is_hungry && !fl_slow_is_on(w));
 }
 
 /* Fetches operands of tasks in the locality window ahead. */
@@ -414,7 +424,7 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
     }
     if (w->pipeline.in_flight == 0) {
         fl_act act = FL_ACT_WAIT;
-        fl_pipeline_note_hunger(w, !is_away && !fl_slow_is_on(w));
+        fl_pipeline_note_hunger(w, !is_away);
         if (is_away) {
             act = fl_offline_rest(w);
         } else {
@@ -440,11 +450,19 @@ static fl_act end_step(fl_worker *w, bool any, bool is_away)
 
 /* Tells whether to steal now. With an item in flight a theft can wait: a better victim may show
  * meanwhile. A theft cannot wait in two cases. Every item is in write-back, so the device has
- * nothing to compute. Or one item computes, and the next item's data could be copied in
- * parallel. */
+ * nothing to compute. Or one item computes, stolen tasks lacked data, and the next item's could be
+ * copied in parallel. */
 static bool is_time_to_steal(const fl_worker *w)
 {
-    return w->pipeline.in_flight - w->pipeline.writing_back_count <= (w->theft.brought_ns > 0);
+    return w->pipeline.in_flight - w->pipeline.writing_back_count <= (w->theft.brought_bytes != 0);
+}
+
+/* Steals tasks, or a piece of a divided task. */
+static bool take_from_others(fl_worker *w)
+{
+    bool is_found = fl_worker_steal(w) || (fl_worker_may_join(w) && fl_divide_join(w));
+    fl_pipeline_note_hunger(w, !is_found);
+    return is_found;
 }
 
 /* Tells whether to launch nothing before a copy has arrived. While a lane is free, tasks just made
@@ -545,7 +563,7 @@ fl_act fl_pipeline_step(fl_worker *w)
         if (!is_time_to_steal(w)) {
             break;
         }
-        if (fl_worker_steal(w) || (fl_worker_may_join(w) && fl_divide_join(w))) {
+        if (take_from_others(w)) {
             continue;
         }
         if (w->pipeline.in_flight != w->pipeline.writing_back_count || !fl_backup_pick(w, &item)) {
@@ -580,8 +598,8 @@ static bool leave_stalled(fl_worker *w)
 fl_act fl_pipeline_rest(fl_worker *w)
 {
     fl_item item;
+    fl_pipeline_note_hunger(w, false);
     if (FL_UNLIKELY(fl_pipeline_is_down(w))) {
-        fl_pipeline_note_hunger(w, false);
         return fl_failed_step(w);
     }
     bool any = retire_finished(w);

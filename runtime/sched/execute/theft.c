@@ -297,6 +297,16 @@ static void forget_late(fl_worker *w, fl_oldest *oldest)
     }
 }
 
+/* Notes what a stolen task lacked. Over unmeasured links the time of a copy is unknown, and a
+ * device far slower than others would hold up the next task. */
+static void note_brought(fl_worker *w, const fl_missing *missing)
+{
+    if (missing->is_known) {
+        bool counts = missing->bring_ns > 0 || fl_slow_keeps_up(w);
+        w->theft.brought_bytes = (w->theft.brought_bytes + (counts ? missing->bytes : 0)) / 2;
+    }
+}
+
 /* Claims the entry with the fewest missing bytes among a deque's oldest entries. A claimed entry
  * below the top stays in the deque, dead, until the entry reaches the top or the owner pops the
  * entry. Null: no entry. */
@@ -336,7 +346,7 @@ static fl_task *claim_one(fl_worker *w, const fl_steal_candidate *candidate, fl_
                 if (oldest.is_top[best]) {
                     fl_deque_drop(deque, oldest.at[best]);
                 }
-                w->theft.brought_ns = oldest.missing[best].bring_ns;
+                note_brought(w, &oldest.missing[best]);
                 fl_claimed_put(w, task, poisoned);
                 return task;
             }
@@ -423,6 +433,7 @@ static bool leaves(fl_worker *w, const fl_worker *victim, const fl_task *task)
     }
     double way = fl_placement_way_ns(w, victim, task);
     if (way > 0 && w->pipeline.in_flight != w->pipeline.writing_back_count) {
+        w->theft.is_waiting = true; /* the wait so far counts for the next look */
         fl_ledger_refuse(&w->ledger, FL_REFUSED_DEAR);
         return true;
     }

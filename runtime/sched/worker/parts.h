@@ -179,6 +179,7 @@ typedef struct fl_worker_pipeline {
 /* An item that waits for operands or for memory, and errors of items and of the device. */
 typedef struct fl_worker_stall {
     bool is_hungry;      /* counted in sched->hungry */
+    bool is_hungry_fast; /* counted in sched->hungry_fast */
     fl_item stalled;     /* waits for memory while its state is FL_ITEM_STALLED */
     uint32_t piece;      /* grains at once of a chunk that is too large for the memory; 0: all */
     uint64_t stalled_at; /* when the stalled item was last tried, ns */
@@ -202,7 +203,8 @@ typedef struct fl_worker_theft {
     fl_explore explore;
     fl_slow slow;
     fl_victim_order victim_order;
-    double brought_ns; /* time to bring the operands of the last stolen task, ns */
+    /* Missing bytes of stolen tasks, the last counting half: 0 after some 25 thefts without. */
+    uint64_t brought_bytes;
     /* Time that the worker was idle beside work whose transfer is dear, less the transfers of the
      * thefts since, and when it was last seen so, ns. 0: the worker ran an item since, or the last
      * look found no such work (theft.c). */
