@@ -312,6 +312,59 @@ static void what_has_room_nowhere_is_told(void **state)
     stop();
 }
 
+/* --- Scratch --- */
+
+static filch_job *submit_scratch(filch_codelet *codelet, uint64_t bytes)
+{
+    const filch_access access = {.mode = FILCH_SCRATCH, .bytes = bytes};
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    filch_graph *made = graph();
+    desc.codelet = codelet;
+    desc.accesses = &access;
+    desc.access_count = 1;
+    assert_ok(filch_graph_add(made, &desc, NULL));
+    return submit(made);
+}
+
+static void assert_too_large(filch_job *job, const char *text)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    assert_int_equal(filch_job_wait(job, SOON), FILCH_TASK_FAILED);
+    (void)filch_job_error(job, &error);
+    assert_int_equal(error.status, FILCH_NO_DEVICE_MEMORY);
+    assert_non_null(strstr(error.text, text));
+    assert_ok(filch_job_release(job));
+}
+
+/* A task whose only access is scratch for which there is no room. */
+static void scratch_without_room_is_told(void **state)
+{
+    (void)state;
+    start_short("cuda:0", "plain");
+    (void)fakecuda_occupy(0, MEMORY);
+    assert_too_large(submit_scratch(on_gpu("hold"), 8 * MIB), "8388608 bytes were asked for");
+    stop();
+}
+
+/* A task with scratch alone that the driver refuses is no user of the memory any more: another
+ * task's lack of room is told. */
+static void refused_scratch_leaves_no_user(void **state)
+{
+    (void)state;
+    start_on("cuda:0", "plain",
+             "{\"fill\":false,\"kernel_ns\":2000,\"failures\":[{\"call\":\"cuLaunchKernel\","
+             "\"nth\":1,\"count\":1,\"result\":701}],"
+             "\"devices\":[{\"count\":2,\"memory\":603979776}]}");
+    filch_job *job = submit_scratch(on_gpu("hold"), 64);
+    assert_int_equal(filch_job_wait(job, SOON), FILCH_TASK_FAILED);
+    assert_ok(filch_job_release(job));
+    (void)fakecuda_occupy(0, MEMORY);
+    filch_graph *made = graph();
+    add(made, on_gpu("bump"), FILCH_READWRITE, data[0], NULL, NULL);
+    assert_too_large(submit(made), "262144 bytes were asked for");
+    stop();
+}
+
 /* --- GPUs of unlike memory --- */
 
 enum { WIDES = 4, WIDE = 12 * N }; /* 3 MiB each */
@@ -516,6 +569,8 @@ int main(void)
         cmocka_unit_test(what_has_no_room_does_not_wait_for_its_neighbour),
         cmocka_unit_test(what_waits_for_one_goes_to_another),
         cmocka_unit_test(what_has_room_nowhere_is_told),
+        cmocka_unit_test(scratch_without_room_is_told),
+        cmocka_unit_test(refused_scratch_leaves_no_user),
         cmocka_unit_test(tasks_run_where_they_fit),
         cmocka_unit_test(chunks_are_cut_to_what_is_left),
         cmocka_unit_test(chunks_without_room_go_elsewhere),

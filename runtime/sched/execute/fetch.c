@@ -136,7 +136,8 @@ bool fl_fetch_operands(fl_worker *w, const fl_item *item)
     bool is_spare = item->task == NULL && item->run != NULL && item->run->is_second;
     filch_status status = FILCH_OK;
     offload->waits.count = offload->operand_count = 0;
-    if (fl_operands_matter(item)) {
+    offload->is_counted = fl_operands_matter(item);
+    if (offload->is_counted) {
         if (!fl_operands_list(w, item)) {
             return false;
         }
@@ -222,7 +223,7 @@ void fl_fetch_abandon(fl_worker *w)
 {
     fl_offload *offload = w->offload;
     fl_waits_abandon(fl_worker_places(w), &offload->waits);
-    if (offload->is_admitted && offload->operand_count != 0) {
+    if (offload->is_admitted && offload->is_counted) {
         fl_operands_release(fl_worker_places(w), fl_worker_carrier(w), offload->operands,
                             offload->operand_count, NULL);
     }

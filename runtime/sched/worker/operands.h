@@ -29,6 +29,7 @@ typedef struct fl_offload {
     fl_operand operands[FL_MOST_VIEWS];
     uint32_t operand_count;
     bool is_admitted; /* operands are reserved, and no item in flight has them yet */
+    bool is_counted;  /* the item fetched last has accesses: its memory node counts the item */
     bool is_tight;    /* the memory node was cleared for the next item */
     void *params[FL_MOST_VIEWS + 2];
     uint32_t param_bytes[FL_MOST_VIEWS + 2];
