@@ -361,7 +361,7 @@ static void what_is_held_waits_for_a_mark(void **state)
     close_device();
 }
 
-/* Each lane gathers items of its own, however the launches alternate. */
+/* Each lane gathers items of its own. */
 static void each_lane_fills_its_batches(void **state)
 {
     (void)state;

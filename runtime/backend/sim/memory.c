@@ -263,8 +263,8 @@ static void tile_add(memory_state *state, memory_tile tile)
     state->tiles[at] = tile;
 }
 
-/* Marks lanes after a launch: a lane with as many unmarked items as share a mark, and every lane
- * with an old one. */
+/* Marks lanes after a launch: a lane with FL_MARK_TILES unmarked items, and every lane whose oldest
+ * unmarked item is FL_MARK_NS old. */
 static void mark_due(fl_device *device, uint32_t launched, uint64_t now)
 {
     memory_state *state = state_of(device);

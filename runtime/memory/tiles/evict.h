@@ -88,8 +88,8 @@ typedef struct fl_residents {
     fl_block *ring; /* start of the next search for a victim */
     size_t count;
     fl_block *given;          /* blocks given back, but not yet free */
-    _Atomic uint64_t now;     /* work items admitted until now */
-    _Atomic uint32_t inside;  /* work items admitted or under admission, not yet retired */
+    _Atomic uint64_t now;     /* work items with accesses admitted until now */
+    _Atomic uint32_t inside;  /* of these, admitted or under admission, not yet retired */
     _Atomic uint64_t entered; /* number of admissions begun */
     _Atomic uint64_t evicted; /* number of blocks evicted; a statistic */
     fl_mutex flow_lock;

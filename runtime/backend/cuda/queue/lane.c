@@ -350,8 +350,8 @@ filch_status fl_cuda_mark(fl_device *device, filch_error *error)
     return status;
 }
 
-/* Marks the lanes that have an old unmarked item. A thread waiting for the mark of a failed lane
- * marks again, and gets the error; as in issue. */
+/* Marks the lanes that have an old unmarked item. Ignores a failure: the device is lost then, and
+ * the worker's next poll or mark returns the error. */
 static void mark_old(const fl_device *device, uint64_t now)
 {
     fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
@@ -579,7 +579,7 @@ static void issue(fl_device *device, fl_launch *launch, uint32_t timer, uint64_t
         lane->unmarked_at = now;
     }
     if (unmarked >= FL_MARK_TILES) {
-        (void)mark_all(device, lane, NULL);
+        (void)mark_all(device, lane, NULL); /* a failure: as in mark_old */
     }
     if (now - lanes->oldest_at >= FL_MARK_NS) {
         mark_old(device, now);
