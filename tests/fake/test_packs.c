@@ -384,7 +384,8 @@ static void each_lane_fills_its_batches(void **state)
     close_device();
 }
 
-/* An item is marked at the first launch after so long, on whatever lane; younger ones stay. */
+/* A launch on any lane marks every lane whose oldest unmarked item is FL_MARK_NS old, and no other
+ * lane. */
 static void old_items_are_marked(void **state)
 {
     (void)state;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dense factorization on four simulated GPUs with links: DPOTRF of order 32768, the matrix on the
- * devices, as filch-bench has it with --resident. Times are near those of GPUs of 57 Tflop/s in
- * products of large tiles, which invert the diagonal's tiles; nothing is computed. The path through
- * the diagonal is half as long as all the work on four devices is, so that what is late for it, and
- * who has too much at the end, is most of what is lost. */
+/* A dense factorization on four simulated GPUs with links, or on one and slower ones: DPOTRF of
+ * order 32768, the matrix on the devices, as filch-bench has it with --resident. Times are near
+ * those of GPUs of 57 Tflop/s in products of large tiles, which invert the diagonal's tiles;
+ * nothing is computed. The path through the diagonal is half as long as all the work on four
+ * devices is, so that what is late for it, and who has too much at the end, is most of what is
+ * lost. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,7 +208,7 @@ static double run(filch_graph *graph)
     return outcome.info.seconds;
 }
 
-/* Opens the machine: so many equal devices, and perhaps another beside them. peer: bytes a second
+/* Opens GPUS equal devices and perhaps a fifth, or one device and halves. peer: bytes a second
  * between linked devices. */
 static void open_devices(double peer)
 {
@@ -319,11 +320,11 @@ static void test_with_another(void **state)
     }
 }
 
-/* A device and slower ones take little longer than their speeds allow: the slow ones' tiles come
- * while they compute, the fast one leaves tasks to them, and two hungry slow devices are no reason
- * for each other to refuse tasks. When a slow one stole only with nothing in flight, and was no
- * reason to leave it tasks, these were 70.7 and 66.3 with one; with two, when they were such
- * reasons, 70.1 and 66.1. */
+/* One device and one or two half as fast come near what their speeds allow: tiles come to a slow
+ * device while it computes, the fast one leaves tasks to it, and a hungry slow device is no reason
+ * for another slow one to refuse tasks. Tflop/s of the four cases without: 70.7 and 66.3 when slow
+ * devices stole only with nothing in flight and the fast one kept its tasks; 70.1 and 66.1 when
+ * hungry slow devices made each other refuse. */
 static void test_halves(void **state)
 {
     static const struct {

@@ -87,9 +87,10 @@ typedef struct fl_residents {
     bool is_ready;
     fl_block *ring; /* start of the next search for a victim */
     size_t count;
-    fl_block *given;          /* blocks given back, but not yet free */
-    _Atomic uint64_t now;     /* work items with accesses admitted until now */
-    _Atomic uint32_t inside;  /* of these, admitted or under admission, not yet retired */
+    fl_block *given; /* blocks given back, but not yet free */
+    /* number of fl_residents_come: work items with accesses, scratch blocks, relays, broadcasts */
+    _Atomic uint64_t now;
+    _Atomic uint32_t inside;  /* users of the node: came, and have not gone (fl_residents_go) */
     _Atomic uint64_t entered; /* number of admissions begun */
     _Atomic uint64_t evicted; /* number of blocks evicted; a statistic */
     fl_mutex flow_lock;

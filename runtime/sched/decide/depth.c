@@ -85,8 +85,8 @@ static bool is_outrun(const fl_worker *w, double ns)
 
 /* Returns the least queue depth: an item on every lane, and a second item on every lane, starting
  * without the host. An item as long as FL_DEPTH_NS waits behind no other while a second device is
- * idle, or where a second device is clearly faster: that device could run the item. A device with a
- * single lane is an exception. */
+ * hungry, or where a second device is clearly faster: that device could run the item. A device with
+ * a single lane is an exception. */
 static uint32_t least_window(const fl_worker *w, double ns)
 {
     uint32_t lanes = w->device->lanes;

@@ -70,7 +70,7 @@ static bool has_time(const fl_worker *w, const fl_task *task, const fl_rivals *r
 {
     const fl_sched *sched = w->sched;
     const filch_graph *graph = task->graph;
-    /* Relaxed: a guess. Slow devices do not count: the worker is one. */
+    /* Relaxed: a guess. A hungry slow device is no reason to refuse: it would refuse likewise. */
     if (graph->kind != FILCH_GRAPH_CLOSED || fl_load_relaxed(&sched->hungry_fast) != 0) {
         return false;
     }
@@ -107,7 +107,7 @@ bool fl_slow_holds_up(const fl_worker *w, const fl_task *task)
     return end > rivals.ahead / rivals.rate + rivals.least && !has_time(w, task, &rivals, own, end);
 }
 
-/* Returns the lanes of the fastest device. */
+/* Returns the number of lanes of the fastest device. */
 static uint32_t fastest_lanes(const fl_sched *sched)
 {
     const fl_worker *fastest = &sched->workers[0];

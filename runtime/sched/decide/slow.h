@@ -28,9 +28,10 @@ bool fl_slow_holds_up(const fl_worker *worker, const fl_task *task);
  */
 fl_worker *fl_slow_receiver(const fl_worker *worker, const fl_task *task, uint64_t turn);
 
-/* Tells whether the worker's device is not slow, or would end an item before the fastest device
- * ends FL_DEPTH_OF_LANE items a lane. The device then steals beside an item, and faster devices
- * leave tasks to it while it is hungry. */
+/* Tells whether the worker's device keeps up: it is not slow; or it is linked to another device's
+ * memory, and takes no longer for one item than the fastest device for FL_DEPTH_OF_LANE items on
+ * each lane. Missing bytes of tasks stolen over unmeasured links count only for a device that keeps
+ * up (execute/theft.c). Other devices leave tasks to such a device while it is hungry. */
 bool fl_slow_keeps_up(const fl_worker *worker);
 
 #endif

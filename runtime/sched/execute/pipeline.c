@@ -289,7 +289,6 @@ static void count(_Atomic uint32_t *number, bool *is_counted, bool counts)
     }
 }
 
-/* Notes whether the device is out of work, while further devices may have a surplus. */
 void fl_pipeline_note_hunger(fl_worker *w, bool is_hungry)
 {
     if (w->offload == NULL || !w->sched->mails || !(is_hungry || w->stall.is_hungry)) {
@@ -457,7 +456,8 @@ static bool is_time_to_steal(const fl_worker *w)
     return w->pipeline.in_flight - w->pipeline.writing_back_count <= (w->theft.brought_bytes != 0);
 }
 
-/* Steals tasks, or a piece of a divided task. */
+/* Steals tasks, or a piece of a divided task. False: nothing was found, and the device is noted as
+ * hungry. */
 static bool take_from_others(fl_worker *w)
 {
     bool is_found = fl_worker_steal(w) || (fl_worker_may_join(w) && fl_divide_join(w));

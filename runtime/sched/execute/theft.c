@@ -297,8 +297,9 @@ static void forget_late(fl_worker *w, fl_oldest *oldest)
     }
 }
 
-/* Notes what a stolen task lacked. Over unmeasured links the time of a copy is unknown, and a
- * device far slower than others would hold up the next task. */
+/* Adds a stolen task's missing bytes to the decaying mean. Over unmeasured links the bytes count
+ * only for a device that keeps up: a very slow device with a second item behind its present one
+ * would hold up the successors of that item. */
 static void note_brought(fl_worker *w, const fl_missing *missing)
 {
     if (missing->is_known) {
@@ -433,7 +434,7 @@ static bool leaves(fl_worker *w, const fl_worker *victim, const fl_task *task)
     }
     double way = fl_placement_way_ns(w, victim, task);
     if (way > 0 && w->pipeline.in_flight != w->pipeline.writing_back_count) {
-        w->theft.is_waiting = true; /* the wait so far counts for the next look */
+        w->theft.is_waiting = true; /* keeps waited_ns, which steal_by_rules resets otherwise */
         fl_ledger_refuse(&w->ledger, FL_REFUSED_DEAR);
         return true;
     }

@@ -17,7 +17,7 @@ bool fl_window_gather(fl_worker *worker);
 /* Level of the most urgent ready task of the worker, in the window or not; more where tasks just
  * made ready have not been looked at; below 0: none is ready. */
 int fl_window_top(const fl_worker *worker);
-/* Gives tasks of the window away that devices out of work may take. */
+/* Gives tasks of the window away while a device is hungry (fl_sched.hungry). */
 void fl_window_share(fl_worker *worker);
 /* Adds a root. The window has room for the roots of fl_locality_room. */
 void fl_window_add(fl_worker *worker, fl_task *task);

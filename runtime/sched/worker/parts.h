@@ -203,7 +203,8 @@ typedef struct fl_worker_theft {
     fl_explore explore;
     fl_slow slow;
     fl_victim_order victim_order;
-    /* Missing bytes of stolen tasks, the last counting half: 0 after some 25 thefts without. */
+    /* Decaying mean of the missing bytes of stolen tasks (note_brought in theft.c): each theft
+     * halves the weight of the earlier ones; some 25 thefts that lack nothing make it 0. */
     uint64_t brought_bytes;
     /* Time that the worker was idle beside work whose transfer is dear, less the transfers of the
      * thefts since, and when it was last seen so, ns. 0: the worker ran an item since, or the last

@@ -134,9 +134,9 @@ struct fl_sched {
     uint64_t able[FL_ABLE_UNKNOWN][FL_IDLE_WORDS];
     uint32_t able_count;
     _Alignas(64) _Atomic uint64_t idle[FL_IDLE_WORDS];
-    /* Numbers of hungry devices: with a memory of their own, among several memory nodes, without
-     * work, or without a task to bring beside the present item; and of those that are not slow.
-     * Slow devices count while they keep up (decide/slow.h). Relaxed: guesses. */
+    /* Numbers of hungry devices, with a memory of their own among several memory nodes: without
+     * work, or with nothing found to steal beside the present item. hungry: those that are not slow
+     * or keep up (decide/slow.h). hungry_fast: those that are not slow. Relaxed: guesses. */
     _Atomic uint32_t hungry, hungry_fast;
     /* Number of offline devices, and number of changes of their presence or of their waiting
      * tasks. */

@@ -254,7 +254,7 @@
     X(uint32_t, FL_LOCALITY_KEPT_FEW, 4u, "tasks", "measured: docs/performance.md",                \
       "Ready tasks that a device keeps while tiles come from other devices.")                      \
     X(uint32_t, FL_LOCALITY_KEPT_LEAST, 1u, "tasks", "measured: docs/performance.md",              \
-      "Ready tasks that a device keeps while another device has nothing to do.")                   \
+      "Ready tasks that a slow device keeps, or any device while another one is hungry.")          \
     X(uint64_t, FL_FETCH_BYTES, ((uint64_t)128 << 20), "bytes", "2 ms of a link",                  \
       "Bytes fetched ahead at once.")                                                              \
     X(uint32_t, FL_FETCH_PEERS, 4u, "ratio", "estimate",                                           \

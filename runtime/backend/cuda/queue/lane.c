@@ -350,8 +350,8 @@ filch_status fl_cuda_mark(fl_device *device, filch_error *error)
     return status;
 }
 
-/* Marks the lanes that have an old unmarked item. Ignores a failure: the device is lost then, and
- * the worker's next poll or mark returns the error. */
+/* Marks the lanes that have an old unmarked item. Ignores a failure: the device is lost then, as
+ * the worker's next step finds (fl_pipeline_is_down). */
 static void mark_old(const fl_device *device, uint64_t now)
 {
     fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
@@ -675,8 +675,8 @@ static filch_status take_finished(const fl_device *device, fl_cuda_lane *lane, u
     return FILCH_OK;
 }
 
-/* Looks at the oldest events of the lanes, until an item without a timer is finished. *next: now,
- * where items are in flight. */
+/* Looks at the oldest events of the lanes, until an item without a timer is finished. *next: now
+ * where an item is in flight; else unchanged. */
 static filch_status look_at_lanes(const fl_device *device, uint64_t now, uint64_t *next,
                                   filch_error *error)
 {

@@ -73,7 +73,7 @@ typedef struct fl_cuda_lanes {
     uint32_t newest;
     /* own share and start of the item last reported by poll; see backend.h */
     uint64_t own, began;
-    uint64_t oldest_at; /* no unmarked item was launched before, ns */
+    uint64_t oldest_at; /* lower bound of the lanes' unmarked_at, ns */
     /* made by the first trace, for starting and writing traces; null: never traced */
     struct fl_cuda_record *record;
     /* equal to record while a trace records, else null */

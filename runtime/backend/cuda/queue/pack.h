@@ -49,8 +49,8 @@ bool fl_cuda_pack_hold(fl_cuda_pack *pack, const fl_launch *launch);
 uint32_t fl_cuda_pack_count(const fl_cuda_pack *pack);
 /* Puts all held kernels on the stream, oldest first, and empties the batch. results gets the
  * driver's result for every kernel. A refused kernel is tried once more when the kernels before it
- * are over: resources used by the kernels, or by the driver, may have become free. True: every
- * result is FL_CUDA_SUCCESS. False: a kernel was refused twice. The owner, with the device's
+ * are over, unless waiting for them fails: resources used by the kernels, or by the driver, may
+ * have become free. True: every result is FL_CUDA_SUCCESS. The owner, with the device's
  * context current. */
 bool fl_cuda_pack_put(const fl_cuda_api *api, fl_cuda_pack *pack, CUstream stream,
                       CUresult results[FL_CUDA_PACK]);
