@@ -5,6 +5,7 @@
 #include "fixture.h"
 #include "measure/policies.h"
 #include "patience.h"
+#include "sched/worker/parts.h"
 
 #include <time.h>
 
@@ -35,7 +36,7 @@ static filch_runtime *begin(const char *devices, filch_drive drive, bench_policy
 
 static int slow_on_one(const filch_call *call)
 {
-    struct timespec nap = {.tv_nsec = call->device == 0 ? 300000 : 1000};
+    struct timespec nap = {.tv_nsec = call->device == 0 ? 400000 : 100000};
     nanosleep(&nap, NULL);
     return 0;
 }
@@ -135,10 +136,82 @@ static void waits_go_on_to_what_comes_before_in_every_drive(void **state)
     }
 }
 
+/* --- Depth --- */
+
+static _Thread_local int depth;
+static _Atomic int deepest;
+
+/* Runs a graph of two tasks, one behind the other, and waits for it. */
+static int nest(const filch_call *call)
+{
+    filch_codelet *nothing = *(filch_codelet *const *)call->args;
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    filch_graph *graph = NULL;
+    filch_task one, two;
+    desc.codelet = nothing;
+    ++depth;
+    for (int most = deepest;
+         most < depth && !atomic_compare_exchange_weak(&deepest, &most, depth);) {
+    }
+    bool failed = filch_graph_create(call->runtime, NULL, &graph) != FILCH_OK ||
+                  filch_graph_add(graph, &desc, &one) != FILCH_OK ||
+                  filch_graph_add(graph, &desc, &two) != FILCH_OK ||
+                  filch_graph_edge(graph, one, two) != FILCH_OK ||
+                  filch_graph_run(graph, NULL, NULL) != FILCH_OK ||
+                  filch_graph_destroy(graph) != FILCH_OK;
+    --depth;
+    ++done;
+    return failed;
+}
+
+/* All tasks of the crowd become ready at once, and each waits for a graph of its own. */
+static void crowd_stays_shallow(const char *devices, filch_drive drive, bench_policy policy,
+                                filch_host_fn innermost, int count)
+{
+    filch_runtime *runtime = begin(devices, drive, policy);
+    filch_codelet *nothing = fixture_codelet(runtime, "nothing", innermost, 0);
+    filch_codelet *nests = fixture_codelet(runtime, "nest", nest, sizeof nothing);
+    learn_that_devices_are_unlike(runtime);
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_task first = fixture_add(graph, nothing, NULL, NULL, 0);
+    for (int i = 0; i < count; ++i) {
+        filch_task task = fixture_add(graph, nests, &nothing, NULL, 0);
+        assert_ok(filch_graph_edge(graph, first, task));
+    }
+    deepest = 0;
+    assert_ok(fixture_run(graph));
+    assert_int_equal(done, count);
+    assert_in_range(deepest, 1, FL_DEEP_WAIT + 1);
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
+static void waits_behind_one_list_stay_shallow(void **state)
+{
+    static const char *const devices[] = {"host:1", "host:2", "host:4"};
+    (void)state;
+    for (int i = 0; i < 3; ++i) {
+        for (int drive = FILCH_DRIVE_THREADS; drive <= FILCH_DRIVE_POLL; ++drive) {
+            crowd_stays_shallow(devices[i], (filch_drive)drive, BENCH_POLICY_CENTRAL,
+                                fixture_nothing, 1000);
+            crowd_stays_shallow(devices[i], (filch_drive)drive, BENCH_POLICY_GUIDED,
+                                fixture_nothing, 1000);
+        }
+    }
+}
+
+static void waits_behind_the_shared_queue_stay_shallow(void **state)
+{
+    (void)state;
+    crowd_stays_shallow("host:2", FILCH_DRIVE_THREADS, BENCH_POLICY_STEAL, slow_on_one, 1000);
+    crowd_stays_shallow("host:4", FILCH_DRIVE_THREADS, BENCH_POLICY_STEAL, slow_on_one, 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_go_on_to_what_comes_before_in_every_drive),
+        cmocka_unit_test(waits_behind_one_list_stay_shallow),
+        cmocka_unit_test(waits_behind_the_shared_queue_stay_shallow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "graph/job/job.h"
 #include "sched/account/account.h"
 #include "sched/account/stretch.h"
+#include "sched/execute/next.h"
 #include "sched/execute/pick.h"
 #include "sched/execute/placed.h"
 #include "sched/execute/shared_queue.h"
@@ -43,8 +44,10 @@ static bool has(const fl_ahead *ahead, const filch_job *job)
 bool fl_nested_pick_goal(fl_worker *w, fl_item *item)
 {
     filch_job *goal = (filch_job *)(uintptr_t)w->now.frames->goal;
-    return fl_pick_goal(w, goal, item) || fl_placed_pick_of(w, goal, false, item) ||
-           (w->sched->shared_queue != NULL && fl_shared_queue_pick_of(w, goal, false, item));
+    /* A task of another job might wait in turn, and many of them would fill the stack. */
+    bool is_strict = fl_worker_is_deep(w);
+    return fl_pick_goal(w, goal, item) || fl_placed_pick_of(w, goal, is_strict, item) ||
+           (w->sched->shared_queue != NULL && fl_shared_queue_pick_of(w, goal, is_strict, item));
 }
 
 bool fl_nested_pick_ahead(fl_worker *w, fl_item *item)

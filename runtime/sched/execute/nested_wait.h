@@ -8,8 +8,8 @@
 #include "sched/worker/worker.h"
 
 /* Takes an item of a nested wait's goal job from any worker. Where every device shares one memory
- * node, may also take an item made ready meanwhile in a different job. Called by the worker's
- * driver. */
+ * node, a wait that is not deep may also take an item made ready meanwhile in a different job.
+ * Called by the worker's driver. */
 bool fl_nested_pick_goal(fl_worker *worker, fl_item *item);
 
 /* Takes an item of a started job preceding the goal job, from any worker, as fl_nested_pick_goal
