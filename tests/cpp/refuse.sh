@@ -15,7 +15,20 @@ for candidate in clang++ clang++-14; do
 done
 count=0
 
-# compile BODY: into $scratch/log; the exit status of each compiler's attempt.
+# Each compiler reads the header once. A program without its compiled header does not compile.
+for k in "${!compilers[@]}"; do
+    mkdir "$scratch/$k"
+    ${compilers[k]} -std=c++17 -Iinclude -x c++-header include/filch/filch.hpp \
+        -o "$scratch/$k/filch.hpp.gch"
+done
+
+# compiles COMPILER: the program of write(), with the compiled header before it.
+compiles()
+{
+    ${compilers[$1]} -std=c++17 -Iinclude -include "$scratch/$1/filch.hpp" -fsyntax-only \
+        "$scratch/body.cpp"
+}
+
 write()
 {
     cat >"$scratch/body.cpp" <<END
@@ -33,9 +46,8 @@ END
 accept()
 {
     write "$1"
-    for compiler in "${compilers[@]}"; do
-        $compiler -std=c++17 -Iinclude -fsyntax-only "$scratch/body.cpp" ||
-            { echo "$compiler refuses: $1"; exit 1; }
+    for k in "${!compilers[@]}"; do
+        compiles "$k" || { echo "${compilers[k]} refuses: $1"; exit 1; }
     done
     count=$((count + 1))
 }
@@ -44,13 +56,13 @@ accept()
 refuse()
 {
     write "$1"
-    for compiler in "${compilers[@]}"; do
-        if $compiler -std=c++17 -Iinclude -fsyntax-only "$scratch/body.cpp" 2>"$scratch/log"; then
-            echo "$compiler compiles: $1"
+    for k in "${!compilers[@]}"; do
+        if compiles "$k" 2>"$scratch/log"; then
+            echo "${compilers[k]} compiles: $1"
             exit 1
         fi
         grep -qF -e "$2" "$scratch/log" ||
-            { cat "$scratch/log"; echo "$compiler does not say: $2"; exit 1; }
+            { cat "$scratch/log"; echo "${compilers[k]} does not say: $2"; exit 1; }
     done
     count=$((count + 1))
 }
