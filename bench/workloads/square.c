@@ -104,6 +104,8 @@ static filch_status make_matrix(bench_square *s, uint64_t seed, filch_error *err
     s->a = a;
     if (status != FILCH_OK)
         return status;
+    if (s->is_idle) /* nothing reads it: zeros, whose pages are never touched */
+        return FILCH_OK;
     if (kinds[s->kind].is_definite)
         bench_dense_fill_spd(s->n, s->n, s->a, seed ? seed : 1);
     else
@@ -130,6 +132,7 @@ filch_status bench_square_open(bench_square *s, bench_square_kind kind,
 {
     s->kind = kind;
     s->n = options->n ? options->n : DEFAULT_N;
+    s->is_idle = bench_is_simulated(options) && !options->check;
     s->kernels = options->precision == BENCH_SINGLE ? &bench_kernels_single : &bench_kernels_double;
     if (options->matrix && !kinds[kind].is_definite)
         return bench_fail(error, FILCH_UNSUPPORTED, "--matrix", 0,
@@ -147,7 +150,6 @@ filch_status bench_square_open(bench_square *s, bench_square_kind kind,
     s->tile = s->has_tile                    ? options->tile
               : s->n < kinds[kind].host_tile ? s->n
                                              : kinds[kind].host_tile;
-    s->is_idle = bench_is_simulated(options) && !options->check;
     s->is_resident = options->resident;
     s->offload.has_no_vendor = options->own_kernels;
     return status;
