@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fails the first, the second and the last call of each driver entry point that a scenario makes,
- * with each result that there is a way to handle (up to 66 of them with FL_TEST_LONG=1): never a
- * crash, a hang, a leak or a wrong answer. Without assertions with one of the results, in turn.
+ * with a result that there is a way to handle: never a crash, a hang, a leak or a wrong answer. The
+ * first call fails with each of the results in builds with assertions, any other with one, in each
+ * scenario with the next. With FL_TEST_LONG=1 up to 66 calls fail, each with each of the results.
  *
  * test_fault_sweep [SCENARIO [CALL [NTH [RESULT]]]] runs a part of it. Children do the work, so
  * that what crashes or hangs is told from what comes after. */
@@ -225,9 +226,9 @@ static void add_fault(fault f, const char *const *wanted, int count)
 static void list_faults(uint32_t scenario, bool is_long, const char *const *wanted, int count)
 {
 #ifdef NDEBUG
-    bool takes_all = count > 2;
+    const uint64_t thorough = 0;
 #else
-    bool takes_all = true;
+    const uint64_t thorough = 1;
 #endif
     fault_count = 0;
     for (uint32_t c = 0; c < CALLS; c++) {
@@ -237,8 +238,9 @@ static void list_faults(uint32_t scenario, bool is_long, const char *const *want
             bool is_taken = count > 3 || nth <= 2 || nth == most || (is_long && nth % every == 0);
             if (!is_taken)
                 continue;
+            bool takes_all = count > 2 || is_long || nth <= thorough;
             for (uint32_t k = 0; k < CODES; k++) {
-                if (takes_all || is_long || k == (c + nth) % CODES)
+                if (takes_all || k == (scenario + c + nth) % CODES)
                     add_fault((fault){scenario, c, nth, k}, wanted, count);
             }
         }
