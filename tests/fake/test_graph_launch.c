@@ -11,10 +11,11 @@
 
 #include <cmocka.h>
 
+#include "count.h"
 #include "jobs.h"
 
 #define OWN_IMAGE "FAKECUBIN arch=90 entry=pass,pause"
-#define TASKS 2048
+#define TASKS TEST_ROUNDS(2048) /* of one kind, in a chain */
 #define SHORT 40
 /* How long a run of the slower way sleeps at least. */
 #define PAUSE_NS UINT64_C(20000000)
