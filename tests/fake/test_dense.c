@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <cblas.h>
+#include <cmocka.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
