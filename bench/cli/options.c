@@ -317,10 +317,10 @@ const char *bench_options_beyond(const bench_options *o, unsigned takes)
     return NULL;
 }
 
-static filch_status parse_policy(const char *text, bench_options *options, filch_error *error)
+filch_status bench_options_policy(const char *text, bench_policy *policy, filch_error *error)
 {
-    options->policy = bench_policy_find(text);
-    if (options->policy == BENCH_POLICIES)
+    *policy = bench_policy_find(text);
+    if (*policy == BENCH_POLICIES)
         return wrong(error, "--policy", text,
                      "steal, static, perfect, central, guided, round-robin or earliest");
     return FILCH_OK;
@@ -426,7 +426,7 @@ static filch_status parse_option(int id, const char *value, bench_options *o, fi
     case OPTION_SCORES:
         return parse_scores(value, o, error);
     case OPTION_POLICY:
-        return parse_policy(value, o, error);
+        return bench_options_policy(value, &o->policy, error);
     case OPTION_N:
         return parse_size("--n", value, SIZE_MAX >> 1, &o->n, error);
     case OPTION_TILE:

@@ -101,6 +101,8 @@ typedef struct bench_options {
 filch_status bench_options_parse(int argc, char **argv, bench_options *options, filch_error *error);
 void bench_options_free(bench_options *options);
 
+/* The value of --policy. FILCH_PARSE, as above. */
+filch_status bench_options_policy(const char *text, bench_policy *policy, filch_error *error);
 /* The first option that is given and not among these bits; null: there is none. */
 const char *bench_options_beyond(const bench_options *options, unsigned takes);
 /* "stencil", "fft", "nearest", "all_to_all". */

@@ -54,13 +54,20 @@ typedef struct built {
 struct replay {
     uint64_t run; /* which of several */
     const bench_sim_record *record;
-    bool is_same; /* the record's own devices */
+    const bench_sim_setup *setup;
+    bench_policy_room policy;
     filch_runtime *runtime;
     filch_codelet **codelets; /* two for each of the record's: for tasks, and for batches */
     filch_data **data;        /* by the record's handles */
     void **buffers;           /* their addresses, at which nothing is */
     built *jobs;
 };
+
+/* Whether the devices are the record's own. */
+static bool is_same(const replay *r)
+{
+    return r->setup->devices == NULL;
+}
 
 /* --- What the simulated tiles take --- */
 
@@ -109,7 +116,7 @@ static double cost(const filch_call *call)
                     ? profile_at(own->profile, call->hi) - profile_at(own->profile, call->lo)
                     : own->ns;
     ns = unsteady(own, call, ns);
-    return own->replay->is_same
+    return is_same(own->replay)
                ? ns * bench_sim_ratio(own->replay->record, own->codelet, call->device)
                : ns;
 }
@@ -152,25 +159,54 @@ static filch_status failed(const replay *r, filch_status status, const char *wha
     return bench_fail(error, status, what, 0, "%s", filch_status_message(status));
 }
 
-static filch_status open_runtime(replay *r, const char *devices, filch_error *error)
+/* The speeds of the record's own devices, for all of its work: one over the time that a device
+ * takes for what takes the first device of the record a nanosecond. */
+static bool find_speeds(const bench_sim_record *record, double **speeds)
 {
-    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
+    double all_ns = 0;
+    *speeds = calloc(record->device_count, sizeof **speeds);
+    for (size_t k = 0; *speeds && k < record->tile_count; k++) {
+        const bench_sim_tile *tile = &record->tiles[k];
+        double ns = tile->us * 1e3 / bench_sim_ratio(record, tile->codelet, tile->device);
+        all_ns += ns;
+        for (uint32_t d = 0; d < record->device_count; d++)
+            (*speeds)[d] += ns * bench_sim_ratio(record, tile->codelet, d);
+    }
+    for (size_t d = 0; *speeds && d < record->device_count; d++)
+        (*speeds)[d] = (*speeds)[d] > 0 ? all_ns / (*speeds)[d] : 1;
+    return *speeds != NULL;
+}
+
+/* The speeds in the file of the record's own devices are alike: unlike are the costs of tiles. */
+static filch_status open_same(replay *r, filch_runtime_desc *config, filch_error *error)
+{
     char path[256], spec[sizeof path + 8];
     const char *folder = getenv("TMPDIR");
-    filch_status status;
-    config.devices = devices;
-    if (!devices) {
-        (void)snprintf(path, sizeof path, "%s/filch-sim-XXXXXX", folder ? folder : "/tmp");
-        status = bench_sim_machine_write(r->record, path, error);
-        if (status != FILCH_OK)
-            return status;
+    double *speeds = NULL;
+    if (r->setup->policy == BENCH_POLICY_PERFECT && !find_speeds(r->record, &speeds))
+        return bench_fail(error, FILCH_OUT_OF_MEMORY, "--policy", 0, "no memory for the speeds");
+    (void)snprintf(path, sizeof path, "%s/filch-sim-XXXXXX", folder ? folder : "/tmp");
+    filch_status status = bench_sim_machine_write(r->record, path, error);
+    if (status == FILCH_OK) {
         (void)snprintf(spec, sizeof spec, "sim:%s", path);
-        config.devices = spec;
-    }
-    status = filch_runtime_create(&config, error, &r->runtime);
-    if (!devices)
+        config->devices = spec;
+        config->scores = speeds;
+        config->score_count = speeds ? r->record->device_count : 0;
+        status = filch_runtime_create(config, error, &r->runtime);
         unlink(path);
+    }
+    free(speeds);
     return status;
+}
+
+static filch_status open_runtime(replay *r, filch_error *error)
+{
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
+    bench_policy_choose(r->setup->policy, &r->policy, &config);
+    if (is_same(r))
+        return open_same(r, &config, error);
+    config.devices = r->setup->devices;
+    return filch_runtime_create(&config, error, &r->runtime);
 }
 
 static filch_status make_codelets(replay *r, filch_error *error)
@@ -277,6 +313,12 @@ static uint32_t uses_of(const replay *r, const bench_sim_graph *graph, size_t ta
     return count;
 }
 
+/* The homes of the record come from its scores, and true speeds give others. */
+static bool heeds_homes(const replay *r)
+{
+    return is_same(r) && r->setup->policy != BENCH_POLICY_PERFECT;
+}
+
 /* Tasks that ran have their times, one that was divided those of its pieces together; what has none
  * is a gate. Of a graph of which nothing else is known the tasks stand in the order of their
  * beginnings. */
@@ -287,6 +329,7 @@ static filch_status fill_graph(const replay *r, const bench_sim_job *job, filch_
     const bench_sim_tile **tile_of = calloc(count + 1, sizeof *tile_of);
     double *ns_of = calloc(count + 1, sizeof *ns_of);
     filch_access accesses[MOST_USES];
+    bool has_homes = heeds_homes(r) && job->graph && job->graph->homes;
     filch_status status = tile_of && ns_of ? FILCH_OK : FILCH_OUT_OF_MEMORY;
     for (size_t k = 0; k < job->count && status == FILCH_OK; k++) {
         const bench_sim_tile *tile = &record->tiles[job->first + k];
@@ -302,7 +345,7 @@ static filch_status fill_graph(const replay *r, const bench_sim_job *job, filch_
         desc.args = &own;
         desc.accesses = accesses;
         desc.access_count = uses_of(r, job->graph, i, accesses);
-        if (r->is_same && job->graph && job->graph->homes)
+        if (has_homes)
             desc.affinity = job->graph->homes[i];
         desc.priority = job->graph && job->graph->priorities ? job->graph->priorities[i] : 0;
         status = filch_graph_add(graph, &desc, &tasks[i]);
@@ -381,6 +424,7 @@ static void add_stats(filch_job *job, filch_device_stats *stats, bench_sim_predi
     for (uint32_t d = 0; d < prediction->devices; d++) {
         prediction->busy_s[d] += stats[d].busy_s;
         prediction->tiles[d] += stats[d].tiles;
+        prediction->stolen[d] += stats[d].stolen_in;
         prediction->bytes[BENCH_SIM_IN] += (double)stats[d].bytes_in;
         prediction->bytes[BENCH_SIM_OUT] += (double)stats[d].bytes_out;
         prediction->bytes[BENCH_SIM_PEER] += (double)stats[d].bytes_peer;
@@ -398,6 +442,7 @@ static filch_status run_all(replay *r, bench_sim_prediction *prediction)
     prediction->seconds = 0;
     memset(prediction->busy_s, 0, prediction->devices * sizeof *prediction->busy_s);
     memset(prediction->tiles, 0, prediction->devices * sizeof *prediction->tiles);
+    memset(prediction->stolen, 0, prediction->devices * sizeof *prediction->stolen);
     memset(prediction->bytes, 0, sizeof prediction->bytes);
     for (size_t k = 0; k <= record->job_count && status == FILCH_OK; k++) {
         double last = 0;
@@ -438,8 +483,10 @@ static bool prediction_init(const replay *r, bench_sim_prediction *prediction)
     prediction->names = calloc(count, sizeof *prediction->names);
     prediction->busy_s = calloc(count, sizeof *prediction->busy_s);
     prediction->tiles = calloc(count, sizeof *prediction->tiles);
+    prediction->stolen = calloc(count, sizeof *prediction->stolen);
     prediction->job_s = calloc(r->record->job_count + 1, sizeof *prediction->job_s);
-    bool fits = prediction->names && prediction->busy_s && prediction->tiles && prediction->job_s;
+    bool fits = prediction->names && prediction->busy_s && prediction->tiles &&
+                prediction->stolen && prediction->job_s;
     for (; fits && prediction->devices < count; prediction->devices++) {
         filch_device_info info = {.size = sizeof info};
         (void)filch_device_at(r->runtime, prediction->devices, &info);
@@ -456,6 +503,7 @@ void bench_sim_prediction_free(bench_sim_prediction *prediction)
     free(prediction->names);
     free(prediction->busy_s);
     free(prediction->tiles);
+    free(prediction->stolen);
     free(prediction->job_s);
     *prediction = (bench_sim_prediction){0};
 }
@@ -491,9 +539,9 @@ static void close_replay(replay *r)
     free(r->buffers);
 }
 
-static filch_status open_replay(replay *r, const char *devices, filch_error *error)
+static filch_status open_replay(replay *r, filch_error *error)
 {
-    filch_status status = open_runtime(r, devices, error);
+    filch_status status = open_runtime(r, error);
     if (status == FILCH_OK && !arrays_init(r))
         status = bench_fail(error, FILCH_OUT_OF_MEMORY, "--from", 0, "no memory for the jobs");
     if (status == FILCH_OK)
@@ -508,42 +556,57 @@ static filch_status open_replay(replay *r, const char *devices, filch_error *err
     return status;
 }
 
-static filch_status run_once(replay *r, bench_sim_prediction *prediction, filch_error *error)
+/* trace: of this run alone; null: none. */
+static filch_status run_once(replay *r, const char *trace, bench_sim_prediction *prediction,
+                             filch_error *error)
 {
     filch_status status = send_home(r);
     r->run++;
     bench_sim_prediction_free(prediction);
     if (status == FILCH_OK && !prediction_init(r, prediction))
         status = FILCH_OUT_OF_MEMORY;
+    if (status == FILCH_OK && trace)
+        status = filch_trace_start(r->runtime);
     if (status == FILCH_OK)
         status = run_all(r, prediction);
-    return status == FILCH_OK ? FILCH_OK : failed(r, status, "--from", error);
+    if (status != FILCH_OK)
+        return failed(r, status, "--from", error);
+    if (trace) {
+        (void)filch_trace_stop(r->runtime);
+        status = filch_trace_write(r->runtime, trace);
+    }
+    return status == FILCH_OK ? FILCH_OK : failed(r, status, "--trace", error);
 }
 
 /* The runs differ, as times do, and as each decides by what it measured in those before. Where the
  * record is of the first jobs of its runtime, each is in a runtime of its own; else that of the
- * record knew its devices, and the first run is for that and does not count. */
-static filch_status run_often(const bench_sim_record *record, const char *devices,
-                              bench_sim_prediction *runs, int count, filch_error *error)
+ * record knew its devices, and the first run is for that and does not count. trace: of the last
+ * run; null: none. */
+static filch_status run_often(const bench_sim_record *record, const bench_sim_setup *setup,
+                              bench_sim_prediction *runs, int count, const char *trace,
+                              filch_error *error)
 {
-    replay r = {.record = record, .is_same = devices == NULL};
+    replay r = {.record = record, .setup = setup};
     bool is_open = false;
     filch_status status = FILCH_OK;
     for (int run = 0; run < count && status == FILCH_OK; run++) {
         if (record->is_first && is_open) {
             uint64_t runs_before = r.run;
             close_replay(&r);
-            r = (replay){.record = record, .is_same = devices == NULL, .run = runs_before};
+            r = (replay){.record = record, .setup = setup, .run = runs_before};
             is_open = false;
         }
         if (!is_open) {
-            status = open_replay(&r, devices, error);
+            status = open_replay(&r, error);
+            if (status == FILCH_OK && trace)
+                (void)filch_trace_stop(r.runtime); /* FILCH_TRACE may have started it */
             if (status == FILCH_OK && !record->is_first)
-                status = run_once(&r, &runs[run], error);
+                status = run_once(&r, NULL, &runs[run], error);
         }
         is_open = true;
         if (status == FILCH_OK)
-            status = run_once(&r, &runs[run], error);
+            status = run_once(&r, run == count - 1 ? trace : NULL, &runs[run], error);
+        runs[run].run = run;
     }
     close_replay(&r);
     return status;
@@ -552,15 +615,35 @@ static filch_status run_often(const bench_sim_record *record, const char *device
 static int by_seconds(const void *a, const void *b)
 {
     const bench_sim_prediction *x = a, *y = b;
-    return (x->seconds > y->seconds) - (x->seconds < y->seconds);
+    if (x->seconds != y->seconds)
+        return x->seconds < y->seconds ? -1 : 1;
+    return (x->run > y->run) - (x->run < y->run);
 }
 
-filch_status bench_sim_predict(const bench_sim_record *record, const char *devices,
+static void free_runs(bench_sim_prediction *runs)
+{
+    for (int run = 0; run < MOST_RUNS; run++)
+        bench_sim_prediction_free(&runs[run]);
+}
+
+/* Which run is the median is known after all of them. So the runs up to it are repeated, the last
+ * one traced: each comes out as before, as the clock is virtual and recording takes no time. */
+static filch_status trace_median(const bench_sim_record *record, const bench_sim_setup *setup,
+                                 int median, filch_error *error)
+{
+    bench_sim_prediction runs[MOST_RUNS] = {{0}};
+    filch_status status = run_often(record, setup, runs, median + 1, setup->trace, error);
+    free_runs(runs);
+    return status;
+}
+
+filch_status bench_sim_predict(const bench_sim_record *record, const bench_sim_setup *setup,
                                bench_sim_prediction *prediction, filch_error *error)
 {
     bench_sim_prediction runs[MOST_RUNS] = {{0}};
     int count = record->tile_count > MANY_TILES ? 1 : MOST_RUNS;
-    filch_status status = run_often(record, devices, runs, count, error);
+    filch_status status =
+        run_often(record, setup, runs, count, count == 1 ? setup->trace : NULL, error);
     *prediction = (bench_sim_prediction){0};
     if (status == FILCH_OK) {
         qsort(runs, (size_t)count, sizeof *runs, by_seconds);
@@ -569,7 +652,10 @@ filch_status bench_sim_predict(const bench_sim_record *record, const char *devic
         prediction->most_s = runs[count - 1].seconds;
         runs[count / 2] = (bench_sim_prediction){0};
     }
-    for (int run = 0; run < MOST_RUNS; run++)
-        bench_sim_prediction_free(&runs[run]);
+    free_runs(runs);
+    if (status == FILCH_OK && setup->trace && count > 1)
+        status = trace_median(record, setup, prediction->run, error);
+    if (status != FILCH_OK)
+        bench_sim_prediction_free(prediction);
     return status;
 }

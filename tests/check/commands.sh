@@ -55,6 +55,28 @@ if [ -n "${1-}" ]; then
         # shellcheck disable=SC2086 # words of an option
         expect 2 "filch-bench soak: " "$1" soak $wrong
     done
+    # Of a recorded run: refused before anything is simulated or written.
+    record=$stage/record.json
+    echo '{}' >"$record"
+    ln -s record.json "$stage/link.json"
+    expect 0 "--policy WORD" "$1" sim --help
+    expect 2 "sim: --policy: 'best' is not steal, static" "$1" sim --from "$record" --policy best
+    expect 2 "sim: --policy: 'steal,static' is not" "$1" sim --from "$record" --policy steal,static
+    expect 2 "sim: --policy: is no option of sim --from, or its value is missing" \
+        "$1" sim --from "$record" --policy
+    expect 2 "sim: --trace: $stage/none/t.json cannot be written: No such file" \
+        "$1" sim --from "$record" --trace "$stage/none/t.json"
+    expect 2 "sim: --trace: $stage cannot be written: is a directory" \
+        "$1" sim --from "$record" --trace "$stage"
+    expect 2 "sim: --trace: the value is empty" "$1" sim --from "$record" --trace ""
+    for same in record link; do
+        expect 2 "sim: --trace: $stage/$same.json is the trace that --from reads" \
+            "$1" sim --from "$record" --trace "$stage/$same.json"
+    done
+    expect 2 "is no trace of filch" "$1" sim --from "$record" --trace "$stage/t.json"
+    [ "$(cat "$record")" = '{}' ] || { echo "sim --from: its record was written to"; exit 1; }
+    [ "$(cd "$stage" && echo *.json)" = "link.json record.json" ] ||
+        { echo "sim --from: leaves $(ls "$stage")"; exit 1; }
     for command in table compare; do
         expect 0 "usage: filch-bench $command" "$1" "$command" --help
         expect 2 "usage: filch-bench $command" "$1" "$command"

@@ -155,7 +155,7 @@ static void predict(const char *path, const char *name, const char *device)
     filch_error error = FILCH_ERROR_INIT;
     double recorded[BENCH_SIM_WAYS] = {0};
     if (bench_sim_record_read(&record, path, &error) != FILCH_OK ||
-        bench_sim_predict(&record, NULL, &prediction, &error) != FILCH_OK)
+        bench_sim_predict(&record, &(bench_sim_setup){0}, &prediction, &error) != FILCH_OK)
         fail_msg("%s on %s: %s", name, device, error.text);
     bool is_gone = strcmp(name, "busy") == 0; /* its graph, when the trace is written */
     if (!is_gone && record.loose + record.blind != 0)

@@ -28,6 +28,7 @@ static char device_path[] = "/tmp/filch-replay-XXXXXX";
 
 static void make_file(char *path, const char *text)
 {
+    unlink(path);
     strcpy(path + strlen(path) - 6, "XXXXXX");
     int file = mkstemp(path);
     assert_true(file >= 0);
@@ -159,15 +160,16 @@ static double predict(const char *devices)
 {
     bench_sim_record record;
     bench_sim_prediction prediction;
+    bench_sim_setup setup = {0};
     filch_error error = FILCH_ERROR_INIT;
     char spec[64];
     if (devices != NULL) {
         make_file(device_path, devices);
         snprintf(spec, sizeof spec, "sim:%s", device_path);
+        setup.devices = spec;
     }
     if (bench_sim_record_read(&record, trace_path, &error) != FILCH_OK ||
-        bench_sim_predict(&record, devices != NULL ? spec : NULL, &prediction, &error) !=
-            FILCH_OK) {
+        bench_sim_predict(&record, &setup, &prediction, &error) != FILCH_OK) {
         fail_msg("%s", error.text);
     }
     assert_int_equal(record.loose, 0);
@@ -412,7 +414,7 @@ static void check_prediction(const char *name, double seconds, double within)
     filch_error error = FILCH_ERROR_INIT;
     double bytes[BENCH_SIM_WAYS] = {0};
     if (bench_sim_record_read(&record, trace_path, &error) != FILCH_OK ||
-        bench_sim_predict(&record, NULL, &prediction, &error) != FILCH_OK)
+        bench_sim_predict(&record, &(bench_sim_setup){0}, &prediction, &error) != FILCH_OK)
         fail_msg("%s", error.text);
     for (size_t k = 0; k < record.copy_count; ++k)
         bytes[record.copies[k].way] += record.copies[k].bytes;
@@ -456,6 +458,169 @@ static void test_copies_of_chunks(void **state)
     check_prediction("stream", record_problem(&p), 0.02);
 }
 
+/* --- Policies, and traces of the replay --- */
+
+static char replayed_path[] = "/tmp/filch-replay-XXXXXX";
+
+static int clean_replayed(void **state)
+{
+    unlink(replayed_path);
+    return clean(state);
+}
+
+/* Replays the record under a policy, and reads the trace of that back. */
+static void replay(bench_sim_record *record, bench_policy policy, bench_sim_prediction *prediction,
+                   bench_sim_record *replayed)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    bench_sim_setup setup = {.policy = policy};
+    bench_sim_prediction untraced;
+    ok(bench_sim_record_read(record, trace_path, &error));
+    ok(bench_sim_predict(record, &setup, &untraced, &error));
+    make_file(replayed_path, "");
+    setup.trace = replayed_path;
+    if (bench_sim_predict(record, &setup, prediction, &error) != FILCH_OK ||
+        bench_sim_record_read(replayed, replayed_path, &error) != FILCH_OK)
+        fail_msg("%s", error.text);
+    assert_true(prediction->seconds == untraced.seconds);
+    bench_sim_prediction_free(&untraced);
+}
+
+static void free_all(bench_sim_record *record, bench_sim_prediction *prediction,
+                     bench_sim_record *replayed)
+{
+    bench_sim_prediction_free(prediction);
+    bench_sim_record_free(record);
+    bench_sim_record_free(replayed);
+}
+
+/* By devices of the record: how many tiles, and how many items. */
+static void count_tiles(const bench_sim_record *record, uint64_t *tiles, uint64_t *items)
+{
+    for (size_t d = 0; d < record->device_count; ++d)
+        tiles[d] = items[d] = 0;
+    for (size_t k = 0; k < record->tile_count; ++k) {
+        const bench_sim_tile *tile = &record->tiles[k];
+        ++tiles[tile->device];
+        items[tile->device] += tile->is_chunk ? tile->end - tile->first : 1;
+    }
+}
+
+/* The trace is of the run that is told: the same tasks by the same names, where the prediction has
+ * them, and for as long. */
+static void test_trace_of_tasks(void **state)
+{
+    (void)state;
+    bench_sim_record record, replayed;
+    bench_sim_prediction prediction;
+    uint64_t tiles[2], items[2];
+    const char *names[TASKS] = {0};
+    (void)record_graph(TWO);
+    replay(&record, BENCH_POLICY_DEFAULT, &prediction, &replayed);
+    assert_int_equal(replayed.job_count, 1);
+    assert_int_equal(replayed.tile_count, TASKS);
+    assert_int_equal(replayed.device_count, 2);
+    for (size_t k = 0; k < TASKS; ++k)
+        names[record.tiles[k].first] = record.codelets[record.tiles[k].codelet];
+    for (size_t k = 0; k < TASKS; ++k) {
+        const bench_sim_tile *tile = &replayed.tiles[k];
+        assert_string_equal(replayed.codelets[tile->codelet], names[tile->first]);
+        assert_true(tile->start_us >= 0 && tile->end_us <= prediction.seconds * 1e6 + 1e-3);
+        names[tile->first] = "ran already";
+    }
+    count_tiles(&replayed, tiles, items);
+    for (uint32_t d = 0; d < 2; ++d) {
+        assert_string_equal(replayed.devices[d], prediction.names[d]);
+        assert_int_equal(tiles[d], prediction.tiles[d]);
+    }
+    assert_true(fabs(replayed.seconds / prediction.seconds - 1) < 1e-5);
+    free_all(&record, &prediction, &replayed);
+}
+
+/* Each run is in a runtime of its own here. */
+static void test_trace_of_chunks(void **state)
+{
+    (void)state;
+    enum { ITEMS = 200000, BATCHES = 3 };
+    bench_sim_record record, replayed;
+    bench_sim_prediction prediction;
+    uint64_t tiles[2], items[2];
+    (void)record_batches(TWO, ITEMS, BATCHES);
+    replay(&record, BENCH_POLICY_DEFAULT, &prediction, &replayed);
+    assert_true(record.is_first);
+    assert_int_equal(replayed.job_count, BATCHES);
+    count_tiles(&replayed, tiles, items);
+    assert_int_equal(items[0] + items[1], BATCHES * ITEMS);
+    for (uint32_t d = 0; d < 2; ++d)
+        assert_int_equal(tiles[d], prediction.tiles[d]);
+    assert_true(fabs(replayed.seconds / prediction.seconds - 1) < 1e-5);
+    free_all(&record, &prediction, &replayed);
+}
+
+/* Tiles stolen. Those taken from a queue that devices share show as no theft in the trace. */
+static uint64_t count_stolen(bench_policy policy, uint64_t *tiles)
+{
+    bench_sim_record record, replayed;
+    bench_sim_prediction prediction;
+    replay(&record, policy, &prediction, &replayed);
+    uint64_t stolen = prediction.stolen[0] + prediction.stolen[1];
+    assert_true(replayed.theft_count == 0 || stolen != 0);
+    assert_int_equal(prediction.tiles[0] + prediction.tiles[1], TASKS);
+    memcpy(tiles, prediction.tiles, 2 * sizeof *tiles);
+    free_all(&record, &prediction, &replayed);
+    return stolen;
+}
+
+static void test_policies(void **state)
+{
+    (void)state;
+    uint64_t tiles[2];
+    (void)record_graph(TWO);
+    assert_true(count_stolen(BENCH_POLICY_STEAL, tiles) > 0);
+    assert_int_equal(count_stolen(BENCH_POLICY_STATIC, tiles), 0);
+    assert_int_equal(count_stolen(BENCH_POLICY_ROUND_ROBIN, tiles), 0);
+    assert_int_equal(tiles[0], TASKS / 2);
+    assert_int_equal(tiles[1], TASKS / 2);
+}
+
+/* Scores say that the devices are alike, and the record that the second is three times as fast: so
+ * it has three quarters of the items, while static goes by the scores. */
+static void test_perfect(void **state)
+{
+    (void)state;
+    bench_sim_record record, replayed;
+    bench_sim_prediction prediction;
+    uint64_t tiles[2], items[2];
+    (void)record_batches("{\"devices\": ["
+                         "{\"name\": \"host:0\", \"speed\": 1e9, \"score\": 1, \"window\": 1},"
+                         "{\"name\": \"host:1\", \"speed\": 3e9, \"score\": 1, \"window\": 1}]}",
+                         200000, 1);
+    replay(&record, BENCH_POLICY_STATIC, &prediction, &replayed);
+    count_tiles(&replayed, tiles, items);
+    assert_int_equal(items[0], items[1]);
+    free_all(&record, &prediction, &replayed);
+    replay(&record, BENCH_POLICY_PERFECT, &prediction, &replayed);
+    count_tiles(&replayed, tiles, items);
+    assert_true(fabs((double)items[1] / (double)items[0] / 3 - 1) < 0.05);
+    assert_int_equal(prediction.stolen[0] + prediction.stolen[1], 0);
+    free_all(&record, &prediction, &replayed);
+}
+
+static void test_unwritable_trace(void **state)
+{
+    (void)state;
+    bench_sim_record record;
+    bench_sim_prediction prediction;
+    filch_error error = FILCH_ERROR_INIT;
+    const bench_sim_setup setup = {.trace = "/no/such/folder/trace.json"};
+    (void)record_graph(TWO);
+    ok(bench_sim_record_read(&record, trace_path, &error));
+    assert_int_equal(bench_sim_predict(&record, &setup, &prediction, &error), FILCH_IO);
+    assert_string_equal(error.label, "--trace");
+    assert_null(prediction.names);
+    bench_sim_record_free(&record);
+}
+
 static void test_wrong_devices(void **state)
 {
     (void)state;
@@ -464,8 +629,8 @@ static void test_wrong_devices(void **state)
     filch_error error = FILCH_ERROR_INIT;
     (void)record_batches(TWO, 200, 1);
     ok(bench_sim_record_read(&record, trace_path, &error));
-    assert_int_equal(bench_sim_predict(&record, "sim:/no/such/file", &prediction, &error),
-                     FILCH_IO);
+    const bench_sim_setup setup = {.devices = "sim:/no/such/file"};
+    assert_int_equal(bench_sim_predict(&record, &setup, &prediction, &error), FILCH_IO);
     bench_sim_record_free(&record);
 }
 
@@ -477,6 +642,11 @@ int main(void)
         cmocka_unit_test_teardown(test_batches, clean),
         cmocka_unit_test_teardown(test_copies_of_tasks, clean),
         cmocka_unit_test_teardown(test_copies_of_chunks, clean),
+        cmocka_unit_test_teardown(test_trace_of_tasks, clean_replayed),
+        cmocka_unit_test_teardown(test_trace_of_chunks, clean_replayed),
+        cmocka_unit_test_teardown(test_policies, clean_replayed),
+        cmocka_unit_test_teardown(test_perfect, clean_replayed),
+        cmocka_unit_test_teardown(test_unwritable_trace, clean),
         cmocka_unit_test_teardown(test_wrong_devices, clean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
