@@ -104,7 +104,7 @@ static const struct {
     {"cholesky", {.matrix = LUND, .tile = 40}},
     {"cholesky", {.n = 90, .tile = 32, .precision = BENCH_SINGLE, .resident = true}},
     {"cholesky", {.n = 1300, .tile = 520}},
-    {"cholesky", {.n = 1100, .tile = 550, .precision = BENCH_SINGLE, .resident = true}},
+    {"cholesky", {.n = 640, .tile = 520, .precision = BENCH_SINGLE, .resident = true}},
     {"lu", {.n = 200, .tile = 48}},
     {"lu", {.n = 150, .tile = 40, .precision = BENCH_SINGLE, .resident = true}},
     {"qr", {.n = 200, .tile = 48}},
