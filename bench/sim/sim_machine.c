@@ -55,11 +55,15 @@ static bench_sim_link link_of(machine *m, bench_sim_way way, size_t device)
     uint32_t all = (uint32_t)record->device_count;
     const bench_sim_way ways[] = {way, way == BENCH_SIM_IN ? BENCH_SIM_OUT : BENCH_SIM_IN};
     bench_sim_link link = {0};
-    for (size_t k = 0; k < 4 && !(link.rate > 0); k++)
+    double latency_us = 0;
+    for (size_t k = 0; k < 4 && !(link.rate > 0); k++) {
         m->fits = bench_sim_link_find(record, ways[k / 2], k % 2 == 0 ? (uint32_t)device : all, all,
                                       &link) &&
                   m->fits;
+        latency_us = latency_us > 0 ? latency_us : link.latency_us;
+    }
     link.rate = link.rate > 0 ? link.rate : UNKNOWN_RATE;
+    link.latency_us = latency_us;
     return link;
 }
 

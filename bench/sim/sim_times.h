@@ -11,7 +11,7 @@ bool bench_sim_times_find(bench_sim_record *record);
 
 /* A way between two memories. */
 typedef struct bench_sim_link {
-    double rate;       /* bytes a second; 0: nothing went that way */
+    double rate;       /* bytes a second; 0: nothing went that way that tells it */
     double latency_us; /* of each copy */
 } bench_sim_link;
 

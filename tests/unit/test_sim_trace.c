@@ -200,7 +200,8 @@ static void test_delays(void **state)
     bench_sim_record_free(&record);
 }
 
-/* 10 us and 100 bytes a us, of which one copy was held up; nothing went out. */
+/* 10 us and 100 bytes a us, of which one copy was held up; what went out is too small to tell a
+ * rate. */
 static void test_links(void **state)
 {
     static const char *const events[] = {
@@ -208,6 +209,7 @@ static void test_links(void **state)
         NAMED(1, "a in"),
         NAMED(2, "b"),
         NAMED(3, "b peer"),
+        NAMED(4, "b out"),
         TASK(0, 1000, 10),
         COPY(1, "in", 0, 11, 100, "host"),
         COPY(1, "in", 20, 12, 200, "host"),
@@ -215,7 +217,10 @@ static void test_links(void **state)
         COPY(1, "in", 80, 30, 2000, "host"),
         COPY(1, "in", 120, 90, 2000, "host"),
         COPY(1, "in", 220, 11, 100, "host"),
-        COPY(3, "peer", 7, 2, 4000, "a"),
+        COPY(3, "peer", 7, 2, 40000, "a"),
+        COPY(4, "out", 30, 8, 256, "host"),
+        COPY(4, "out", 50, 9, 256, "host"),
+        COPY(4, "out", 70, 40, 256, "host"),
         NULL,
     };
     (void)state;
@@ -225,9 +230,11 @@ static void test_links(void **state)
     assert_true(bench_sim_link_find(&record, BENCH_SIM_IN, 0, 2, &link));
     assert_true(fabs(link.rate - 100e6) < 2e6 && fabs(link.latency_us - 10) < 0.2);
     assert_true(bench_sim_link_find(&record, BENCH_SIM_IN, 1, 2, &link) && link.rate == 0);
-    assert_true(bench_sim_link_find(&record, BENCH_SIM_OUT, 2, 2, &link) && link.rate == 0);
+    assert_true(bench_sim_link_find(&record, BENCH_SIM_OUT, 0, 2, &link) && link.rate == 0);
+    assert_true(bench_sim_link_find(&record, BENCH_SIM_OUT, 2, 2, &link));
+    assert_true(link.rate == 0 && fabs(link.latency_us - 9) < 1e-9);
     assert_true(bench_sim_link_find(&record, BENCH_SIM_PEER, 1, 0, &link));
-    assert_true(fabs(link.rate - 2000e6) < 1 && link.latency_us == 0);
+    assert_true(fabs(link.rate - 20000e6) < 1 && link.latency_us == 0);
     assert_true(bench_sim_link_find(&record, BENCH_SIM_PEER, 0, 1, &link) && link.rate == 0);
     bench_sim_record_free(&record);
 }
