@@ -48,6 +48,12 @@ static bool is_one_gpu(const bench_sim_record *record, size_t a, size_t b)
            strncmp(record->devices[a], record->devices[b], length) == 0;
 }
 
+/* Whether a copy went that way. */
+static bool is_known(const bench_sim_link *link)
+{
+    return link->rate > 0 || link->latency_us > 0;
+}
+
 /* What is known of a device's own link, else of all others', else of the other direction. */
 static bench_sim_link link_of(machine *m, bench_sim_way way, size_t device)
 {
@@ -167,9 +173,10 @@ static void put_peers(machine *m)
             if (is_core(record, from) || is_core(record, to) || is_one_gpu(record, from, to))
                 continue;
             m->fits = bench_sim_link_find(record, BENCH_SIM_PEER, to, from, &link) && m->fits;
-            link = link.rate > 0 ? link : any;
-            if (!(link.rate > 0))
+            link = is_known(&link) ? link : any;
+            if (!is_known(&link))
                 continue;
+            link.rate = link.rate > 0 ? link.rate : any.rate > 0 ? any.rate : UNKNOWN_RATE;
             fprintf(m->stream,
                     "%s{\"from\": \"%s\", \"to\": \"%s\", \"bandwidth\": %.9g, \"latency_us\": "
                     "%.9g}",

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sim/sim_machine.h"
 #include "sim/sim_times.h"
 #include "sim/sim_trace.h"
 
@@ -239,6 +240,34 @@ static void test_links(void **state)
     bench_sim_record_free(&record);
 }
 
+/* GPUs reach each other also where all that went between them is tiny. */
+static void test_tiny_peers(void **state)
+{
+    static const char *const events[] = {
+        NAMED(0, "a"),
+        NAMED(1, "b"),
+        NAMED(2, "b peer"),
+        TASK(0, 1000, 10),
+        TASK(1, 1000, 10),
+        COPY(2, "peer", 7, 4, 256, "a"),
+        NULL,
+    };
+    (void)state;
+    char path[] = "/tmp/filch-machine-XXXXXX", text[4096] = "";
+    bench_sim_record record;
+    filch_error error = FILCH_ERROR_INIT;
+    read_events(events, &record);
+    ok(bench_sim_machine_write(&record, path, &error));
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) != 0);
+    fclose(file);
+    unlink(path);
+    assert_non_null(strstr(text, "{\"from\": \"a\", \"to\": \"b\", \"bandwidth\": 2.5e+10, "
+                                 "\"latency_us\": 4}"));
+    bench_sim_record_free(&record);
+}
+
 /* One that two devices ran counts where it was over first. */
 static void test_chunks_that_ran_twice(void **state)
 {
@@ -462,6 +491,7 @@ int main(void)
         cmocka_unit_test_teardown(test_times, clean),
         cmocka_unit_test_teardown(test_delays, clean),
         cmocka_unit_test_teardown(test_links, clean),
+        cmocka_unit_test_teardown(test_tiny_peers, clean),
         cmocka_unit_test_teardown(test_host, clean),
         cmocka_unit_test_teardown(test_homes, clean),
         cmocka_unit_test_teardown(test_chunks_that_ran_twice, clean),
