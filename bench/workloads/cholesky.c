@@ -224,6 +224,19 @@ static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
     return count;
 }
 
+static const char *way(const void *state, size_t index)
+{
+    static const char *const names[] = {"alike", "halved at the end"};
+    const cholesky *c = state;
+    return c->square.offload.vendor && index < sizeof names / sizeof *names ? names[index] : NULL;
+}
+
+static void way_set(void *state, size_t index)
+{
+    cholesky *c = state;
+    c->square.halves_last = index != 0;
+}
+
 /* Whether diagonal tiles are inverted. */
 static bool inverts(const cholesky *c)
 {
@@ -294,7 +307,7 @@ static uint32_t add_pivot(const cholesky *c, const bench_built *built, size_t k,
                        .row = is_shared || has_state ? 0 : (uint32_t)k,
                        .col = has_state ? (uint32_t)k : 0,
                        .mode = is_shared || has_state ? FILCH_READWRITE : FILCH_WRITE};
-    if (has_state || (inverts(c) && (k + 1) * c->square.tile < c->square.n))
+    if (has_state || (inverts(c) && k + 1 < c->square.count))
         accesses[count++] =
             (filch_access){.data = built->data[INVERSES], .col = (uint32_t)k, .mode = FILCH_WRITE};
     return count;
@@ -345,7 +358,7 @@ static filch_status add(const cholesky *c, const bench_built *built, enum kernel
     if (is_builtin && kernel == SYRK)
         desc.args = &syrk_args;
     if (c->has_panels && inverts(c) && kernel == POTRF)
-        desc.args = &panel_args[(where[0][0] + 1) * c->square.tile < c->square.n];
+        desc.args = &panel_args[where[0][0] + 1 < c->square.count];
     desc.accesses = accesses;
     desc.access_count = count;
     desc.affinity = bench_square_owner(&c->square, written[0], written[1]);
@@ -382,9 +395,11 @@ static filch_status make_pivots(cholesky *c, bench_built *built, size_t count)
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     bool has_state = c->has_panels && inverts(c);
     /* Once for every tile size: other runtimes' handles are of the same memory. States of tiles
-     * that are inverted have fewer words than the tiles have rows. */
+     * that are inverted have fewer words than the tiles have rows; the last tile may be a part of
+     * one, and halves are up to two more. */
     if (!c->pivots)
-        c->pivots = calloc(c->square.n + FILCH_POTRF_TRTRI_STATE(c->square.n), sizeof *c->pivots);
+        c->pivots =
+            calloc(c->square.n + 3 * FILCH_POTRF_TRTRI_STATE(c->square.n), sizeof *c->pivots);
     if (!c->pivots)
         return FILCH_OUT_OF_MEMORY;
     c->pivot_count = count;
@@ -415,6 +430,12 @@ static filch_status make_inverses(cholesky *c, bench_built *built, size_t count)
     desc.rows = desc.ld = c->square.tile;
     desc.tile_cols = count > 1 || c->square.n < SCRATCH_COLS ? c->square.tile : SCRATCH_COLS;
     desc.cols = count * desc.tile_cols;
+    if (c->square.halves_last) {
+        desc.cols = c->square.n;
+        desc.tile_cols = 0;
+        desc.col_cuts = c->square.sides;
+        desc.col_cut_count = (uint32_t)count;
+    }
     desc.flags = FILCH_DATA_MANAGED;
     desc.label = "inverses";
     return filch_data_create(built->runtime, &desc, &built->data[INVERSES]);
@@ -450,7 +471,7 @@ static filch_status build(void *state, bench_built *built)
     c->has_panels =
         c->square.offload.has_gpus &&
         fl_tiles_has_shared(built->runtime, FILCH_POTRF_TRTRI_SHARED(c->square.kernels->element));
-    size_t count = (c->square.n + c->square.tile - 1) / c->square.tile;
+    size_t count = c->square.count;
     filch_status status = make_codelets(c, built);
     if (status == FILCH_OK)
         status = make_data(c, built, count);
@@ -486,8 +507,8 @@ static filch_status finish(void *state, bench_built *built, filch_error *error)
     for (size_t k = 0; k < c->pivot_count; k++) {
         int32_t row = c->pivots[k * c->pivot_step];
         if (row != 0)
-            return not_positive(c, c->pivot_step > 1 ? row : row + (int32_t)(k * c->square.tile),
-                                error);
+            return not_positive(
+                c, c->pivot_step > 1 ? row : row + (int32_t)bench_square_row(&c->square, k), error);
     }
     return FILCH_OK;
 }
@@ -558,6 +579,8 @@ const bench_workload bench_cholesky = {
     .describe = describe,
     .tiles = tiles,
     .tile_set = bench_square_tile_set,
+    .way = way,
+    .way_set = way_set,
     .build = build,
     .reset = reset,
     .finish = finish,

@@ -225,6 +225,27 @@ static size_t gpu_tile(const bench_square *s)
     return s->n < GPU_COLUMNS ? s->n : GPU_COLUMNS;
 }
 
+static void cut(bench_square *s)
+{
+    s->count = (s->n + s->tile - 1) / s->tile;
+    s->halves_last = s->halves_last && s->count > 1 && s->count + 2 <= BENCH_SQUARE_HALVED_MOST;
+    if (!s->halves_last)
+        return;
+    s->count = 0;
+    for (size_t left = s->n; left > 0; left -= s->sides[s->count++]) {
+        size_t side = left < 2 * s->tile ? (s->tile + 1) / 2 : s->tile;
+        s->sides[s->count] = side < left ? side : left;
+    }
+}
+
+size_t bench_square_row(const bench_square *s, size_t k)
+{
+    size_t row = s->halves_last ? 0 : k * s->tile;
+    for (size_t before = 0; s->halves_last && before < k; before++)
+        row += s->sides[before];
+    return row;
+}
+
 void bench_square_meet(bench_square *s, filch_runtime *runtime)
 {
     size_t bytes = s->n * s->n * s->kernels->element;
@@ -241,6 +262,7 @@ void bench_square_meet(bench_square *s, filch_runtime *runtime)
         bench_offload_pin(&s->offload, s->input, bytes);
     if (s->offload.has_gpus && !s->has_tile)
         s->tile = gpu_tile(s);
+    cut(s);
 }
 
 /* From the host's memory by rows, which come one after the other: a row's tiles are updated where
@@ -261,6 +283,11 @@ static filch_data_desc matrix_desc(const bench_square *s, void *matrix, const ch
     desc.ld = matrix ? s->n : 0;
     desc.tile_rows = kinds[s->kind].is_tiled ? s->tile : 0;
     desc.tile_cols = s->tile;
+    if (s->halves_last) {
+        desc.tile_rows = desc.tile_cols = 0;
+        desc.row_cuts = desc.col_cuts = s->sides;
+        desc.row_cut_count = desc.col_cut_count = (uint32_t)s->count;
+    }
     desc.label = label;
     desc.flags = !matrix ? FILCH_DATA_NO_BUFFER : s->is_resident ? FILCH_DATA_MANAGED : 0;
     return desc;
@@ -306,7 +333,7 @@ static filch_status make_copy(bench_square *s, bench_built *built, size_t copy)
 filch_status bench_square_restore(bench_square *s, bench_built *built, size_t input, size_t result,
                                   size_t copy)
 {
-    size_t count = (s->n + s->tile - 1) / s->tile;
+    size_t count = s->count;
     filch_status status = make_copy(s, built, copy);
     if (status == FILCH_OK)
         status = filch_graph_create(built->runtime, NULL, &built->restore);

@@ -20,6 +20,10 @@ typedef enum bench_square_kind {
     BENCH_SQUARE_SYSTEM    /* as COLUMNS, solved for as many right sides */
 } bench_square_kind;
 
+/* Most tiles along a side where the last ones are halved: with more the halves are too small a part
+ * to matter. */
+#define BENCH_SQUARE_HALVED_MOST 512
+
 typedef struct bench_square {
     bench_square_kind kind;
     size_t n;
@@ -33,6 +37,11 @@ typedef struct bench_square {
     bool is_idle; /* simulated: bodies compute nothing */
     bool is_resident;
     bool has_tile; /* given or chosen */
+    /* Of square tiles: the rows at the end that make less than two of them are cut into tiles of
+     * half the side, of which the devices wait less for each other when little is left to do. */
+    bool halves_last;
+    size_t count;                             /* of tiles along a side; while the problem stands */
+    uint64_t sides[BENCH_SQUARE_HALVED_MOST]; /* theirs, where halves_last is set */
     /* From the host's memory, on devices with memories of their own, in block columns: the input
      * and the result have handles of their own, beside the matrix that is factored. */
     bool is_staged;
@@ -74,9 +83,11 @@ void bench_square_way_set(void *state, size_t index);
 
 /* --- In a runtime --- */
 
-/* First in a workload's build: looks at the devices, deals tiles to them, locks pages, and takes a
- * tile for GPUs where none was given or chosen. */
+/* First in a workload's build: looks at the devices, deals tiles to them, locks pages, takes a tile
+ * for GPUs where none was given or chosen, and cuts the matrix into tiles. */
 void bench_square_meet(bench_square *square, filch_runtime *runtime);
+/* The first row of a tile. */
+size_t bench_square_row(const bench_square *square, size_t k);
 /* The device that a tile is dealt to; the row of a block column is 0. */
 uint32_t bench_square_owner(const bench_square *square, size_t i, size_t j);
 /* A handle of an n x n matrix: the input, or filch's result; null: one without a buffer. */

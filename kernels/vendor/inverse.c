@@ -186,11 +186,11 @@ static operand part_of(const filch_view *tile, size_t row, size_t col, size_t st
 }
 
 /* Batches and small products read blocks as if they were not triangular. */
-static int clear(const fl_vendor_lane *lane, const filch_view *inverse)
+static int clear(const fl_vendor_lane *lane, size_t n, const filch_view *inverse)
 {
     const operand all = part_of(inverse, 0, 0, 0);
-    int n = (int)inverse->rows;
-    return fl_vendor_blas_code(is_double(lane) ? d_clear(lane, n, &all) : s_clear(lane, n, &all));
+    return fl_vendor_blas_code(is_double(lane) ? d_clear(lane, (int)n, &all)
+                                               : s_clear(lane, (int)n, &all));
 }
 
 /* c := factor a b, n x n each. */
@@ -315,7 +315,7 @@ int fl_vendor_invert(fl_vendor_lane *lane, const filch_view *l, const filch_view
     if (code != 0)
         return code;
     const layout at = lay_out(l->element, lane->inverse_n);
-    code = clear(lane, inverse);
+    code = clear(lane, l->rows, inverse);
     if (code == 0)
         code = invert_blocks(lane, &at, l, inverse);
     if (code == 0)
@@ -339,7 +339,7 @@ static int write_identity(const fl_vendor_lane *lane, const layout *at, const fi
     filch_view rest = from;
     rest.ptr = last.at;
     rest.ld = to->ld;
-    int code = clear(lane, to);
+    int code = clear(lane, to->rows, to);
     if (code == 0 && count > 0)
         code = multiply_all(lane, BLOCK, 1, &identity, &identity, &blocks, count);
     return code != 0 || rest.rows == 0 ? code : fl_vendor_copy(lane, &from, &rest);

@@ -1,24 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernel factors the diagonal tiles of the bench's Cholesky on a GPU: filch's own, where a
- * thread block may have the shared memory for it, else the vendor's. */
+/* The bench's Cholesky on a GPU: which kernel factors the diagonal tiles, filch's own where a
+ * thread block may have the shared memory for it, else the vendor's; tiles alike, and halved at the
+ * end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "fakecuda.h"
 #include "gpu/twins.h"
 #include "measure/session.h"
+#include "workloads/square.h"
 #include "workloads/workload.h"
 
 #define N 1100
 #define TILE 512
-#define TILES 3
+#define TILES 3        /* 512, 512, 76 */
+#define HALVED_TILES 4 /* 512, 256, 256, 76 */
+/* Enough for filch's own kernel; in single precision only; not enough. */
+#define MUCH_SHARED "232448"
+#define SOME_SHARED "166912"
+#define LITTLE_SHARED "101376"
 /* The driver's name of a block's shared memory by opt-in (CU_DEVICE_ATTRIBUTE_…_OPTIN). */
 #define GPU_WITH_SHARED(bytes) "{\"devices\": [{\"attributes\": {\"97\": " bytes "}}]}"
+
+enum way { ALIKE, HALVED };
 
 static _Atomic uint64_t launched;
 
@@ -28,60 +38,119 @@ static int counted(const filch_call *call)
     return gpu_twin_potrf(call);
 }
 
-/* Factors once, checks the factor, and tells by which kernel. */
-static void factor(const char *gpu, bench_precision precision, size_t tile, uint64_t own,
-                   uint64_t vendors)
+/* A matrix in its tiles, on one GPU with so much shared memory. */
+typedef struct run {
+    const bench_workload *workload;
+    void *problem;
+    bench_session session;
+} run;
+
+static void open_run(run *r, const char *gpu, bench_precision precision, size_t tile, size_t way)
 {
-    const bench_workload *workload = bench_workload_find("cholesky");
     bench_options options = {.n = N, .tile = tile, .devices = "cuda:0", .precision = precision};
     const bench_session_config config = {.devices = "cuda:0"};
-    bool is_single = precision == BENCH_SINGLE;
     const filch_kernel *kernel =
-        filch_kernel_find(is_single ? "potrf_trtri_f32" : "potrf_trtri_f64");
+        filch_kernel_find(precision == BENCH_SINGLE ? "potrf_trtri_f32" : "potrf_trtri_f64");
     filch_error error = FILCH_ERROR_INIT;
-    bench_session session;
-    void *problem;
-    double seconds, residual;
     fakecuda_reset();
     gpu_twins_register();
     fakecuda_register_filch(kernel->cuda->entry, counted, kernel->view_count, false,
                             kernel->arg_size);
     launched = 0;
     assert_true(fakecuda_configure(gpu));
-    assert_int_equal(workload->setup(&options, &error, &problem), FILCH_OK);
-    assert_int_equal(bench_session_open(&session, workload, problem, &config, &error), FILCH_OK);
-    if (bench_session_run(&session, &seconds, &error) != FILCH_OK)
+    r->workload = bench_workload_find("cholesky");
+    assert_int_equal(r->workload->setup(&options, &error, &r->problem), FILCH_OK);
+    r->workload->way_set(r->problem, way);
+    assert_int_equal(bench_session_open(&r->session, r->workload, r->problem, &config, &error),
+                     FILCH_OK);
+}
+
+static void close_run(run *r)
+{
+    bench_session_close(&r->session);
+    r->workload->teardown(r->problem);
+    assert_int_equal(fakecuda_live("memory"), 0);
+    assert_int_equal(fakecuda_violations(), 0);
+}
+
+/* Factors once, checks the factor, and tells by which kernel. */
+static void factor(const char *gpu, bench_precision precision, size_t tile, size_t way,
+                   uint64_t own, uint64_t vendors)
+{
+    bool is_single = precision == BENCH_SINGLE;
+    filch_error error = FILCH_ERROR_INIT;
+    double seconds, residual;
+    run r;
+    open_run(&r, gpu, precision, tile, way);
+    if (bench_session_run(&r.session, &seconds, &error) != FILCH_OK)
         fail_msg("%s", error.text);
     assert_int_equal(launched, own);
     assert_int_equal(fakecuda_count(is_single ? "cusolverDnSpotrf" : "cusolverDnDpotrf"), vendors);
-    if (workload->check(problem, &residual, &error) != FILCH_OK)
+    if (r.workload->check(r.problem, &residual, &error) != FILCH_OK)
         fail_msg("%s", error.text);
-    bench_session_close(&session);
-    workload->teardown(problem);
-    assert_int_equal(fakecuda_live("memory"), 0);
-    assert_int_equal(fakecuda_violations(), 0);
+    close_run(&r);
 }
 
 static void diagonal_tiles_are_factored_and_inverted_at_once(void **state)
 {
     (void)state;
-    factor(GPU_WITH_SHARED("232448"), BENCH_DOUBLE, TILE, TILES, 0);
-    factor(GPU_WITH_SHARED("232448"), BENCH_SINGLE, TILE, TILES, 0);
+    factor(GPU_WITH_SHARED(MUCH_SHARED), BENCH_DOUBLE, TILE, ALIKE, TILES, 0);
+    factor(GPU_WITH_SHARED(MUCH_SHARED), BENCH_SINGLE, TILE, ALIKE, TILES, 0);
 }
 
 static void a_whole_matrix_is_one_tile(void **state)
 {
     (void)state;
-    factor(GPU_WITH_SHARED("232448"), BENCH_DOUBLE, N, 1, 0);
+    factor(GPU_WITH_SHARED(MUCH_SHARED), BENCH_DOUBLE, N, ALIKE, 1, 0);
 }
 
-/* 163 KiB: enough in single precision only. */
 static void a_block_with_too_little_shared_memory_leaves_it_to_the_vendor(void **state)
 {
     (void)state;
-    factor(GPU_WITH_SHARED("166912"), BENCH_DOUBLE, TILE, 0, TILES);
-    factor(GPU_WITH_SHARED("166912"), BENCH_SINGLE, TILE, TILES, 0);
-    factor(GPU_WITH_SHARED("101376"), BENCH_SINGLE, TILE, 0, TILES);
+    factor(GPU_WITH_SHARED(SOME_SHARED), BENCH_DOUBLE, TILE, ALIKE, 0, TILES);
+    factor(GPU_WITH_SHARED(SOME_SHARED), BENCH_SINGLE, TILE, ALIKE, TILES, 0);
+    factor(GPU_WITH_SHARED(LITTLE_SHARED), BENCH_SINGLE, TILE, ALIKE, 0, TILES);
+}
+
+static void the_last_tiles_are_halved(void **state)
+{
+    (void)state;
+    factor(GPU_WITH_SHARED(MUCH_SHARED), BENCH_DOUBLE, TILE, HALVED, HALVED_TILES, 0);
+    factor(GPU_WITH_SHARED(MUCH_SHARED), BENCH_SINGLE, TILE, HALVED, HALVED_TILES, 0);
+    factor(GPU_WITH_SHARED(LITTLE_SHARED), BENCH_SINGLE, TILE, HALVED, 0, HALVED_TILES);
+}
+
+/* One tile cannot be halved at its end. */
+static void a_whole_matrix_is_not_halved(void **state)
+{
+    (void)state;
+    factor(GPU_WITH_SHARED(MUCH_SHARED), BENCH_DOUBLE, N, HALVED, 1, 0);
+}
+
+/* A pivot of a tile after the first half is told by its row in the matrix. */
+static void fail_to_factor(const char *gpu, size_t way, size_t row)
+{
+    filch_error error = FILCH_ERROR_INIT;
+    double seconds;
+    char told[64];
+    run r;
+    open_run(&r, gpu, BENCH_DOUBLE, TILE, way);
+    ((bench_square *)r.problem)->a[(row - 1) * (N + 1)] = -1;
+    assert_int_equal(bench_session_run(&r.session, &seconds, &error), FILCH_DATA);
+    (void)snprintf(told, sizeof told, "the pivot in row %zu is not positive", row);
+    assert_non_null(strstr(error.text, told));
+    close_run(&r);
+}
+
+static void a_pivot_that_is_not_positive_is_told_by_its_row(void **state)
+{
+    static const size_t rows[] = {513, 790, 1090};
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        for (size_t way = ALIKE; way <= HALVED; way++) {
+            fail_to_factor(GPU_WITH_SHARED(MUCH_SHARED), way, rows[k]);
+            fail_to_factor(GPU_WITH_SHARED(LITTLE_SHARED), way, rows[k]);
+        }
 }
 
 int main(void)
@@ -90,6 +159,9 @@ int main(void)
         cmocka_unit_test(diagonal_tiles_are_factored_and_inverted_at_once),
         cmocka_unit_test(a_whole_matrix_is_one_tile),
         cmocka_unit_test(a_block_with_too_little_shared_memory_leaves_it_to_the_vendor),
+        cmocka_unit_test(the_last_tiles_are_halved),
+        cmocka_unit_test(a_whole_matrix_is_not_halved),
+        cmocka_unit_test(a_pivot_that_is_not_positive_is_told_by_its_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
