@@ -31,7 +31,8 @@
 #define PART_LEAST_S 0.25
 #define TILES_MAX 24
 #define TILES_FINAL 4
-#define FINAL_RUNS 5
+#define FINAL_RUNS 3
+#define FINAL_ROUNDS 3
 
 typedef struct run {
     const bench_options *options;
@@ -108,37 +109,58 @@ static double hopeless_beside(double least)
     return 1.5 * least + 0.25;
 }
 
+/* The best few in turn, so that what slows the machine for a while slows each of them: the medians
+ * of rounds of three runs, and their median. Long runs outlast that, and have one round. */
+static filch_status time_best(run *r, const size_t *choices, size_t ways, size_t count,
+                              bench_progress *progress, double *best, filch_error *error)
+{
+    double medians[TILES_FINAL][FINAL_ROUNDS];
+    size_t rounds = count > 0 && best[0] < LONG_RUN_S ? FINAL_ROUNDS : 1;
+    filch_status status = FILCH_OK;
+    bench_stats stats = {.count = 0};
+    for (size_t round = 0; round < rounds; round++)
+        for (size_t k = 0; k < count && status == FILCH_OK; k++) {
+            status = time_choice(r, choices[k], ways, FINAL_RUNS, INFINITY, &stats, error);
+            medians[k][round] = stats.median;
+            bench_progress_step(progress);
+        }
+    for (size_t k = 0; k < count && status == FILCH_OK; k++) {
+        if (!bench_stats_of(medians[k], rounds, &stats))
+            status = bench_fail(error, FILCH_OUT_OF_MEMORY, "tile", 0, "no memory");
+        best[k] = stats.median;
+    }
+    return status;
+}
+
 /* Every candidate is run twice, and the faster run tells whether it is among the best few: what
- * disturbs a run only ever slows it. Those run five times more. Their median decides: schedules of
- * one graph differ from run to run, and some tiles have more bad ones than others. */
+ * disturbs a run only ever slows it. Of those the medians decide: schedules of one graph differ
+ * from run to run, and some tiles have more bad ones than others. */
 static filch_status choose_tile(run *r, filch_error *error)
 {
     size_t choices[TILES_MAX];
     double best[TILES_MAX];
-    size_t ways = count_ways(r), count = list_choices(r, ways, choices, TILES_MAX);
+    size_t ways = count_ways(r), count = list_choices(r, ways, choices, TILES_MAX), few = 0;
     if (count == 0)
         return FILCH_OK;
     filch_status status = FILCH_OK;
     double least = INFINITY;
     bench_stats stats = {.count = 0};
     bench_progress progress;
-    bench_progress_start(&progress, stderr, "tiles", count + TILES_FINAL);
+    bench_progress_start(&progress, stderr, "tiles", count + TILES_FINAL * FINAL_ROUNDS);
     for (size_t k = 0; k < count && status == FILCH_OK; k++) {
         status = time_choice(r, choices[k], ways, 2, hopeless_beside(least), &stats, error);
         best[k] = stats.min;
         least = fmin(least, best[k]);
         bench_progress_step(&progress);
     }
-    bench_order_by(choices, best, count);
-    for (size_t k = 0; k < count && k < TILES_FINAL && status == FILCH_OK; k++) {
-        if (best[k] <= hopeless_beside(least)) {
-            status = time_choice(r, choices[k], ways, FINAL_RUNS, INFINITY, &stats, error);
-            best[k] = stats.median;
-        }
-        bench_progress_step(&progress);
+    if (status == FILCH_OK) {
+        bench_order_by(choices, best, count);
+        while (few < count && few < TILES_FINAL && best[few] <= hopeless_beside(least))
+            few++;
+        status = time_best(r, choices, ways, few, &progress, best, error);
     }
     bench_progress_end(&progress);
-    bench_order_by(choices, best, count < TILES_FINAL ? count : TILES_FINAL);
+    bench_order_by(choices, best, few);
     if (status != FILCH_OK)
         return status;
     fprintf(r->out, "tile");

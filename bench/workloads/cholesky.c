@@ -207,10 +207,11 @@ static void describe(const void *state, bench_problem *problem)
     char by[48];
     bench_square_describe(&c->square, bench_flops_cholesky((double)c->square.n), problem);
     snprintf(problem->text, sizeof problem->text,
-             "Cholesky factorization of a %s of order %zu, factored densely%s, %zu x %zu tiles%s",
+             "Cholesky factorization of a %s of order %zu, factored densely%s, %zu x %zu tiles%s%s",
              c->square.is_from_file ? "matrix from a file" : "random matrix", c->square.n,
              c->square.kernels == &bench_kernels_single ? " in single precision" : "",
-             c->square.tile, c->square.tile, bench_offload_text(&c->square.offload, by, sizeof by));
+             c->square.tile, c->square.tile, c->square.halves_last ? ", the last ones halved" : "",
+             bench_offload_text(&c->square.offload, by, sizeof by));
 }
 
 static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
