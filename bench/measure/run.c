@@ -598,6 +598,8 @@ static filch_status open_run(run *r, filch_error *error)
     fprintf(r->out, "%s\n\n", problem.text);
     if (!bench_result_init(&r->result, r->session.devices, o->repeat, o->versus_count))
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "--repeat", 0, "no memory for the results");
+    if (o->versus_count) /* contenders find room for their operands */
+        status = bench_session_trim(&r->session, error);
     for (size_t k = 0; k < o->versus_count && status == FILCH_OK; k++) {
         status = bench_versus_open(&r->versus[k], o->versus[k], &r->session, &r->config, r->is_cold,
                                    error);

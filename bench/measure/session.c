@@ -68,6 +68,16 @@ filch_status bench_session_rebuild(bench_session *s, filch_error *error)
     return build(s, error);
 }
 
+filch_status bench_session_trim(const bench_session *s, filch_error *error)
+{
+    for (uint32_t d = 0; d < s->devices; d++) {
+        filch_status status = filch_device_trim(s->built.runtime, d, 0);
+        if (status != FILCH_OK)
+            return bench_runtime_failed(s->built.runtime, status, "--devices", error);
+    }
+    return FILCH_OK;
+}
+
 static filch_status describe_devices(bench_session *s, filch_error *error)
 {
     s->devices = filch_device_count(s->built.runtime);

@@ -115,7 +115,12 @@ filch_status bench_gpu_wait(const bench_gpu *gpu, CUstream stream, filch_error *
 filch_status bench_gpu_alloc(const bench_gpu *gpu, CUdeviceptr *block, size_t bytes,
                              filch_error *error)
 {
-    return bench_gpu_check(gpu, bench_gpu_api(gpu)->cuMemAlloc(block, bytes), "cuMemAlloc", error);
+    CUresult result = bench_gpu_api(gpu)->cuMemAlloc(block, bytes);
+    if (result == FL_CUDA_ERROR_OUT_OF_MEMORY)
+        return bench_fail(error, FILCH_NO_DEVICE_MEMORY, "cuMemAlloc", 0,
+                          "the GPU has no %zu bytes free; --memory-limit has filch take less",
+                          bytes);
+    return bench_gpu_check(gpu, result, "cuMemAlloc", error);
 }
 
 void bench_gpu_free(const bench_gpu *gpu, CUdeviceptr *block)

@@ -153,6 +153,46 @@ static void a_pivot_that_is_not_positive_is_told_by_its_row(void **state)
         }
 }
 
+static uint64_t mapped(const run *r)
+{
+    filch_memory_stats memory = FILCH_MEMORY_STATS_INIT;
+    assert_int_equal(filch_device_memory(r->session.built.runtime, 0, &memory), FILCH_OK);
+    return memory.mapped;
+}
+
+/* What the last tile leaves unused is handed back, for contenders' operands. */
+static void memory_of_earlier_tiles_is_handed_back(void **state)
+{
+    (void)state;
+    filch_error error = FILCH_ERROR_INIT;
+    double seconds;
+    run r;
+    open_run(&r, GPU_WITH_SHARED(MUCH_SHARED), BENCH_DOUBLE, TILE, ALIKE);
+    assert_int_equal(bench_session_run(&r.session, &seconds, &error), FILCH_OK);
+    assert_int_equal(bench_session_rebuild(&r.session, &error), FILCH_OK);
+    assert_true(mapped(&r) >= sizeof(double) * N * N / 2);
+    assert_int_equal(bench_session_trim(&r.session, &error), FILCH_OK);
+    assert_int_equal(mapped(&r), 0);
+    close_run(&r);
+}
+
+static void a_block_without_room_is_told(void **state)
+{
+    (void)state;
+    filch_error error = FILCH_ERROR_INIT;
+    CUdeviceptr block = 0;
+    bench_gpu gpu;
+    fakecuda_reset();
+    assert_true(fakecuda_configure(GPU_WITH_SHARED(MUCH_SHARED)));
+    assert_int_equal(bench_gpu_open(&gpu, 0, &error), FILCH_OK);
+    assert_int_equal(bench_gpu_enter(&gpu, &error), FILCH_OK);
+    assert_int_equal(bench_gpu_alloc(&gpu, &block, (size_t)1 << 40, &error),
+                     FILCH_NO_DEVICE_MEMORY);
+    assert_non_null(strstr(error.text, "no 1099511627776 bytes free; --memory-limit"));
+    bench_gpu_leave(&gpu);
+    bench_gpu_close(&gpu);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +202,8 @@ int main(void)
         cmocka_unit_test(the_last_tiles_are_halved),
         cmocka_unit_test(a_whole_matrix_is_not_halved),
         cmocka_unit_test(a_pivot_that_is_not_positive_is_told_by_its_row),
+        cmocka_unit_test(memory_of_earlier_tiles_is_handed_back),
+        cmocka_unit_test(a_block_without_room_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
