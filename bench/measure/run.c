@@ -31,8 +31,8 @@
 #define PART_LEAST_S 0.25
 #define TILES_MAX 24
 #define TILES_FINAL 4
-#define FINAL_RUNS 3
 #define FINAL_ROUNDS 3
+#define FINAL_RUNS 3 /* of a round, the first of them cold */
 
 typedef struct run {
     const bench_options *options;
@@ -70,13 +70,19 @@ static void choice_set(run *r, size_t choice, size_t ways)
         r->workload->way_set(r->state, choice % ways);
 }
 
+static bool fits(const run *r, size_t tile, size_t way)
+{
+    return !r->workload->way_fits || r->workload->way_fits(r->state, tile, way);
+}
+
 static size_t list_choices(const run *r, size_t ways, size_t *choices, size_t capacity)
 {
     size_t tiles[TILES_MAX], count = 0, given = r->options->tile;
     size_t tile_count = given ? ways > 1 : r->workload->tiles(r->state, tiles, TILES_MAX);
     for (size_t k = 0; k < tile_count; k++)
         for (size_t way = 0; way < ways && count < capacity; way++)
-            choices[count++] = (given ? given : tiles[k]) * ways + way;
+            if (fits(r, given ? given : tiles[k], way))
+                choices[count++] = (given ? given : tiles[k]) * ways + way;
     return count;
 }
 
@@ -88,18 +94,16 @@ static void print_choice(const run *r, size_t choice, size_t ways)
 
 /* Up to so many runs: none after one that takes longer than `hopeless`. */
 static filch_status time_choice(run *r, size_t choice, size_t ways, size_t times, double hopeless,
-                                bench_stats *stats, filch_error *error)
+                                double *seconds, size_t *count, filch_error *error)
 {
-    double seconds[FINAL_RUNS], least = INFINITY;
+    double least = INFINITY;
     choice_set(r, choice, ways);
     filch_status status = bench_session_rebuild(&r->session, error);
-    size_t count = 0;
-    while (count < times && (count == 0 || least <= hopeless) && status == FILCH_OK) {
-        status = bench_session_run(&r->session, &seconds[count], error);
-        least = fmin(least, seconds[count++]);
+    *count = 0;
+    while (*count < times && (*count == 0 || least <= hopeless) && status == FILCH_OK) {
+        status = bench_session_run(&r->session, &seconds[*count], error);
+        least = fmin(least, seconds[(*count)++]);
     }
-    if (status == FILCH_OK && !bench_stats_of(seconds, count, stats))
-        status = bench_fail(error, FILCH_OUT_OF_MEMORY, "tile", 0, "no memory");
     return status;
 }
 
@@ -109,32 +113,37 @@ static double hopeless_beside(double least)
     return 1.5 * least + 0.25;
 }
 
-/* The best few in turn, so that what slows the machine for a while slows each of them: the medians
- * of rounds of three runs, and their median. Long runs outlast that, and have one round. */
-static filch_status time_best(run *r, const size_t *choices, size_t ways, size_t count,
-                              bench_progress *progress, double *best, filch_error *error)
+/* The median of each of the best few, in turn, so that what slows the machine for a while slows
+ * each of them. A disturbance is short beside long runs, which have one round. */
+static filch_status time_best(run *r, const size_t *choices, size_t ways, size_t few, double *best,
+                              filch_error *error)
 {
-    double medians[TILES_FINAL][FINAL_ROUNDS];
-    size_t rounds = count > 0 && best[0] < LONG_RUN_S ? FINAL_ROUNDS : 1;
+    double warm[TILES_FINAL][FINAL_ROUNDS * (FINAL_RUNS - 1)];
+    size_t rounds = best[0] < LONG_RUN_S ? FINAL_ROUNDS : 1, count = 0;
     filch_status status = FILCH_OK;
-    bench_stats stats = {.count = 0};
+    bench_progress progress;
+    bench_progress_start(&progress, stderr, "best tiles", few * rounds);
     for (size_t round = 0; round < rounds; round++)
-        for (size_t k = 0; k < count && status == FILCH_OK; k++) {
-            status = time_choice(r, choices[k], ways, FINAL_RUNS, INFINITY, &stats, error);
-            medians[k][round] = stats.median;
-            bench_progress_step(progress);
+        for (size_t k = 0; k < few && status == FILCH_OK; k++) {
+            double seconds[FINAL_RUNS];
+            status = time_choice(r, choices[k], ways, FINAL_RUNS, INFINITY, seconds, &count, error);
+            for (size_t at = 1; at < FINAL_RUNS && status == FILCH_OK; at++)
+                warm[k][round * (FINAL_RUNS - 1) + at - 1] = seconds[at];
+            bench_progress_step(&progress);
         }
-    for (size_t k = 0; k < count && status == FILCH_OK; k++) {
-        if (!bench_stats_of(medians[k], rounds, &stats))
-            status = bench_fail(error, FILCH_OUT_OF_MEMORY, "tile", 0, "no memory");
+    bench_progress_end(&progress);
+    for (size_t k = 0; k < few && status == FILCH_OK; k++) {
+        bench_stats stats;
+        if (!bench_stats_of(warm[k], rounds * (FINAL_RUNS - 1), &stats))
+            return bench_fail(error, FILCH_OUT_OF_MEMORY, "tile", 0, "no memory");
         best[k] = stats.median;
     }
     return status;
 }
 
 /* Every candidate is run twice, and the faster run tells whether it is among the best few: what
- * disturbs a run only ever slows it. Of those the medians decide: schedules of one graph differ
- * from run to run, and some tiles have more bad ones than others. */
+ * disturbs a run only ever slows it. The medians of the best few decide: schedules of one graph
+ * differ from run to run, and some tiles have more bad ones than others. */
 static filch_status choose_tile(run *r, filch_error *error)
 {
     size_t choices[TILES_MAX];
@@ -144,22 +153,25 @@ static filch_status choose_tile(run *r, filch_error *error)
         return FILCH_OK;
     filch_status status = FILCH_OK;
     double least = INFINITY;
-    bench_stats stats = {.count = 0};
     bench_progress progress;
-    bench_progress_start(&progress, stderr, "tiles", count + TILES_FINAL * FINAL_ROUNDS);
+    bench_progress_start(&progress, stderr, "tiles", count);
     for (size_t k = 0; k < count && status == FILCH_OK; k++) {
-        status = time_choice(r, choices[k], ways, 2, hopeless_beside(least), &stats, error);
-        best[k] = stats.min;
-        least = fmin(least, best[k]);
+        double seconds[2];
+        size_t runs;
+        status = time_choice(r, choices[k], ways, 2, hopeless_beside(least), seconds, &runs, error);
+        if (status == FILCH_OK)
+            best[k] = runs > 1 ? fmin(seconds[0], seconds[1]) : seconds[0];
+        least = status == FILCH_OK ? fmin(least, best[k]) : least;
         bench_progress_step(&progress);
     }
+    bench_progress_end(&progress);
     if (status == FILCH_OK) {
         bench_order_by(choices, best, count);
         while (few < count && few < TILES_FINAL && best[few] <= hopeless_beside(least))
             few++;
-        status = time_best(r, choices, ways, few, &progress, best, error);
+        if (few > 1)
+            status = time_best(r, choices, ways, few, best, error);
     }
-    bench_progress_end(&progress);
     bench_order_by(choices, best, few);
     if (status != FILCH_OK)
         return status;

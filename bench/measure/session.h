@@ -54,11 +54,11 @@ filch_status bench_session_run_part(bench_session *session, double most_s, doubl
                                     filch_error *error);
 /* Forgets the problem and makes it anew, e.g. with another tile. */
 filch_status bench_session_rebuild(bench_session *session, filch_error *error);
-/* Hands memory that earlier tiles have left unused back to the devices. */
-filch_status bench_session_trim(const bench_session *session, filch_error *error);
 /* The same in a new runtime, which has measured nothing yet. On failure the session is closed. */
 filch_status bench_session_reopen(bench_session *session, const bench_session_config *config,
                                   filch_error *error);
+/* Hands memory that earlier tiles have left unused back to the devices. */
+filch_status bench_session_trim(const bench_session *session, filch_error *error);
 void bench_session_close(bench_session *session);
 
 /* The GPUs that the devices are or are slices of, each once, into BENCH_PEER_GPUS ordinals. */

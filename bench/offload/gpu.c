@@ -7,20 +7,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *name_of(const bench_gpu *gpu, CUresult result)
+{
+    const char *name = NULL;
+    if (bench_gpu_api(gpu)->cuGetErrorName(result, &name) != FL_CUDA_SUCCESS || !name)
+        name = "an unknown error";
+    return name;
+}
+
+/* After bench_fail(). */
+static filch_status add_native(const bench_gpu *gpu, CUresult result, filch_status status,
+                               filch_error *error)
+{
+    if (error) {
+        error->native_code = result;
+        snprintf(error->native_name, sizeof error->native_name, "%s", name_of(gpu, result));
+    }
+    return status;
+}
+
 filch_status bench_gpu_check(const bench_gpu *gpu, CUresult result, const char *call,
                              filch_error *error)
 {
-    const char *name = NULL;
     if (result == FL_CUDA_SUCCESS)
         return FILCH_OK;
-    if (bench_gpu_api(gpu)->cuGetErrorName(result, &name) != FL_CUDA_SUCCESS || !name)
-        name = "an unknown error";
-    (void)bench_fail(error, FILCH_BACKEND, call, 0, "the driver answered %s", name);
-    if (error) {
-        error->native_code = result;
-        snprintf(error->native_name, sizeof error->native_name, "%s", name);
-    }
-    return FILCH_BACKEND;
+    filch_status status =
+        bench_fail(error, FILCH_BACKEND, call, 0, "the driver answered %s", name_of(gpu, result));
+    return add_native(gpu, result, status, error);
 }
 
 filch_status bench_gpu_open(bench_gpu *gpu, uint32_t ordinal, filch_error *error)
@@ -116,11 +129,11 @@ filch_status bench_gpu_alloc(const bench_gpu *gpu, CUdeviceptr *block, size_t by
                              filch_error *error)
 {
     CUresult result = bench_gpu_api(gpu)->cuMemAlloc(block, bytes);
-    if (result == FL_CUDA_ERROR_OUT_OF_MEMORY)
-        return bench_fail(error, FILCH_NO_DEVICE_MEMORY, "cuMemAlloc", 0,
-                          "the GPU has no %zu bytes free; --memory-limit has filch take less",
-                          bytes);
-    return bench_gpu_check(gpu, result, "cuMemAlloc", error);
+    if (result != FL_CUDA_ERROR_OUT_OF_MEMORY)
+        return bench_gpu_check(gpu, result, "cuMemAlloc", error);
+    filch_status status = bench_fail(error, FILCH_NO_DEVICE_MEMORY, "cuMemAlloc", 0,
+                                     "the GPU has no room for %zu bytes", bytes);
+    return add_native(gpu, result, status, error);
 }
 
 void bench_gpu_free(const bench_gpu *gpu, CUdeviceptr *block)

@@ -24,7 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The vendor's inverse of a smaller tile takes as long as it spares. */
+/* The vendor's inverse of a smaller tile takes as long as it spares. Halves of larger ones are
+ * inverted, too. */
 #define INVERTED_LEAST_BY_VENDOR 512
 /* Larger matrices take less time in several tiles than in one, which has no products of the
  * vendor's. */
@@ -206,6 +207,8 @@ static void describe(const void *state, bench_problem *problem)
     const cholesky *c = state;
     char by[48];
     bench_square_describe(&c->square, bench_flops_cholesky((double)c->square.n), problem);
+    if (c->square.halves_last)
+        snprintf(problem->variant, sizeof problem->variant, "the last tiles halved");
     snprintf(problem->text, sizeof problem->text,
              "Cholesky factorization of a %s of order %zu, factored densely%s, %zu x %zu tiles%s%s",
              c->square.is_from_file ? "matrix from a file" : "random matrix", c->square.n,
@@ -227,9 +230,15 @@ static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
 
 static const char *way(const void *state, size_t index)
 {
-    static const char *const names[] = {"alike", "halved at the end"};
+    static const char *const names[] = {"all equal", "halved at the end"};
     const cholesky *c = state;
     return c->square.offload.vendor && index < sizeof names / sizeof *names ? names[index] : NULL;
+}
+
+static bool way_fits(const void *state, size_t tile, size_t index)
+{
+    const cholesky *c = state;
+    return index == 0 || bench_square_can_halve(&c->square, tile);
 }
 
 static void way_set(void *state, size_t index)
@@ -395,9 +404,9 @@ static filch_status make_pivots(cholesky *c, bench_built *built, size_t count)
 {
     filch_data_desc desc = FILCH_DATA_DESC_INIT;
     bool has_state = c->has_panels && inverts(c);
-    /* Once for every tile size: other runtimes' handles are of the same memory. States of tiles
-     * that are inverted have fewer words than the tiles have rows; the last tile may be a part of
-     * one, and halves are up to two more. */
+    /* Once for every tile size: other runtimes' handles are of the same memory. At most
+     * n / tile + 3 tiles, two of them by halving; a tile that is inverted has no more words than
+     * rows. */
     if (!c->pivots)
         c->pivots =
             calloc(c->square.n + 3 * FILCH_POTRF_TRTRI_STATE(c->square.n), sizeof *c->pivots);
@@ -582,6 +591,7 @@ const bench_workload bench_cholesky = {
     .tile_set = bench_square_tile_set,
     .way = way,
     .way_set = way_set,
+    .way_fits = way_fits,
     .build = build,
     .reset = reset,
     .finish = finish,

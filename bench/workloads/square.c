@@ -202,6 +202,13 @@ void bench_square_tile_set(void *state, size_t tile)
     s->has_tile = true;
 }
 
+/* Halving adds up to two tiles. */
+bool bench_square_can_halve(const bench_square *s, size_t tile)
+{
+    size_t count = (s->n + tile - 1) / tile;
+    return count > 1 && count + 2 <= BENCH_SQUARE_HALVED_MOST;
+}
+
 const char *bench_square_way(const void *state, size_t index)
 {
     static const char *const names[] = {
@@ -228,7 +235,7 @@ static size_t gpu_tile(const bench_square *s)
 static void cut(bench_square *s)
 {
     s->count = (s->n + s->tile - 1) / s->tile;
-    s->halves_last = s->halves_last && s->count > 1 && s->count + 2 <= BENCH_SQUARE_HALVED_MOST;
+    s->halves_last = s->halves_last && bench_square_can_halve(s, s->tile);
     if (!s->halves_last)
         return;
     s->count = 0;

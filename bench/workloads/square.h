@@ -37,11 +37,11 @@ typedef struct bench_square {
     bool is_idle; /* simulated: bodies compute nothing */
     bool is_resident;
     bool has_tile; /* given or chosen */
-    /* Of square tiles: the rows at the end that make less than two of them are cut into tiles of
-     * half the side, of which the devices wait less for each other when little is left to do. */
+    /* Square tiles: where fewer than two tiles' rows are left, tiles of half the side, rounded up,
+     * cover them; the last one may be smaller. Devices then wait less for each other at the end. */
     bool halves_last;
-    size_t count;                             /* of tiles along a side; while the problem stands */
-    uint64_t sides[BENCH_SQUARE_HALVED_MOST]; /* theirs, where halves_last is set */
+    size_t count;                             /* tiles along a side, in a runtime */
+    uint64_t sides[BENCH_SQUARE_HALVED_MOST]; /* rows of each tile, if halves_last */
     /* From the host's memory, on devices with memories of their own, in block columns: the input
      * and the result have handles of their own, beside the matrix that is factored. */
     bool is_staged;
@@ -77,6 +77,8 @@ size_t bench_square_tiles(const bench_square *square, const size_t *on_host, siz
                           size_t *tiles, size_t capacity);
 /* Of a workload: tile_set. */
 void bench_square_tile_set(void *state, size_t tile);
+/* Whether the last tiles of this side can be halved. */
+bool bench_square_can_halve(const bench_square *square, size_t tile);
 /* Of a workload: way and way_set, the panels of LU and QR. */
 const char *bench_square_way(const void *state, size_t index);
 void bench_square_way_set(void *state, size_t index);

@@ -39,7 +39,7 @@ typedef struct bench_problem {
     char variant[64]; /* what else tells such problems apart; empty: nothing */
     char how[64];     /* the last run went; empty: nothing to tell */
     double vendor_s;  /* that cuBLAS and cuSOLVER took to be ready */
-    char text[160];
+    char text[192];
 } bench_problem;
 
 /* Of one run: tasks that wrote again what an earlier one had written, and those of them whose
@@ -88,6 +88,8 @@ typedef struct bench_workload {
      * beyond the last, or the function: there is one. */
     const char *(*way)(const void *state, size_t index);
     void (*way_set)(void *state, size_t index);
+    /* Whether a way is worth trying with a tile; null: each is. */
+    bool (*way_fits)(const void *state, size_t tile, size_t index);
     /* Makes codelets, handles and the graph; what it has made when it fails, the caller undoes. */
     filch_status (*build)(void *state, bench_built *built);
     /* Undoes what build made beside; after the graphs, before handles and runtime. May be null. */

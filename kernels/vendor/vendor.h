@@ -61,8 +61,9 @@ void fl_vendor_lane_drop(fl_vendor_lane *lane);
 int fl_vendor_potrf(fl_vendor_lane *lane, const filch_view *a, const filch_view *info);
 /* A := A L^-T. */
 int fl_vendor_trsm(fl_vendor_lane *lane, const filch_view *l, const filch_view *a);
-/* Inverse := L^-1, with zeros above the diagonal, in the view's first rows and columns. All of L
- * must be finite, also above the diagonal, where it counts for nothing else. */
+/* Inverse := L^-1, with zeros above the diagonal, in the view's first rows and columns; the
+ * rest of the view stays as it is. All of L must be finite, also above the diagonal, where it
+ * counts for nothing else. */
 int fl_vendor_invert(fl_vendor_lane *lane, const filch_view *l, const filch_view *inverse);
 /* A := A L', with room for A elsewhere; nothing above L's diagonal is read. */
 int fl_vendor_multiply(fl_vendor_lane *lane, const filch_view *l, const filch_view *a, void *room);
