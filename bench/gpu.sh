@@ -89,6 +89,9 @@ bench_part_cholesky()
         bench_item cholesky-$n-unequal cholesky --n $n --devices cuda:0,cuda:1/66 --resident \
             --repeat 5
     done
+    [ "$gpus" -lt 2 ] ||
+        bench_item cholesky-65536-resident-two cholesky --n 65536 --tile 2048 --resident \
+            --devices cuda:0,cuda:1 --no-speeds --versus cusolver --repeat 3
 }
 
 # bench_factor WORKLOAD: resident, beside cuSOLVER.
