@@ -202,11 +202,11 @@ static void a_pivot_that_is_not_positive_is_told_by_its_row(void **state)
         }
 }
 
-static uint64_t mapped(const run *r)
+static filch_memory_stats memory_of(const run *r)
 {
     filch_memory_stats memory = FILCH_MEMORY_STATS_INIT;
     assert_int_equal(filch_device_memory(r->session.built.runtime, 0, &memory), FILCH_OK);
-    return memory.mapped;
+    return memory;
 }
 
 /* What the last tile leaves unused is handed back, for contenders' operands. */
@@ -219,11 +219,11 @@ static void memory_of_earlier_tiles_is_handed_back(void **state)
     open_run(&r, GPU_WITH_SHARED(MUCH_SHARED), BENCH_DOUBLE, TILE, ALIKE);
     assert_int_equal(bench_session_run(&r.session, &seconds, &error), FILCH_OK);
     assert_int_equal(bench_session_rebuild(&r.session, &error), FILCH_OK);
-    assert_true(mapped(&r) >= sizeof(double) * N * N / 2);
+    assert_true(memory_of(&r).mapped_peak >= sizeof(double) * N * N / 2);
     /* A worker may still have the scratch of its last task. */
-    for (double end = bench_now_s() + PATIENCE; mapped(&r) != 0 && bench_now_s() < end;)
+    for (double end = bench_now_s() + PATIENCE; memory_of(&r).mapped != 0 && bench_now_s() < end;)
         assert_int_equal(bench_session_trim(&r.session, &error), FILCH_OK);
-    assert_int_equal(mapped(&r), 0);
+    assert_int_equal(memory_of(&r).mapped, 0);
     close_run(&r);
 }
 
