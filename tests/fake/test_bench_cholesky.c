@@ -193,13 +193,13 @@ static void fail_to_factor(const char *gpu, enum way way, size_t row)
 
 static void a_pivot_that_is_not_positive_is_told_by_its_row(void **state)
 {
-    static const size_t rows[] = {513, 790, 1090};
+    static const size_t rows[] = {790, 1090}; /* in the second half, and in the last tile */
     (void)state;
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-        for (enum way way = ALIKE; way <= HALVED; way++) {
-            fail_to_factor(GPU_WITH_SHARED(MUCH_SHARED), way, rows[k]);
-            fail_to_factor(GPU_WITH_SHARED(LITTLE_SHARED), way, rows[k]);
-        }
+    fail_to_factor(GPU_WITH_SHARED(LITTLE_SHARED), ALIKE, rows[1]);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        fail_to_factor(GPU_WITH_SHARED(MUCH_SHARED), HALVED, rows[k]);
+        fail_to_factor(GPU_WITH_SHARED(LITTLE_SHARED), HALVED, rows[k]);
+    }
 }
 
 static filch_memory_stats memory_of(const run *r)
