@@ -30,7 +30,7 @@
 /* The driver's name of a block's shared memory by opt-in (CU_DEVICE_ATTRIBUTE_…_OPTIN). */
 #define GPU_WITH_SHARED(bytes) "{\"devices\": [{\"attributes\": {\"97\": " bytes "}}]}"
 
-enum way { ALIKE, HALVED };
+enum way { EQUAL, HALVED };
 
 static _Atomic uint64_t launched;
 
@@ -102,22 +102,22 @@ static void factor(const char *gpu, bench_precision precision, size_t tile, enum
 static void diagonal_tiles_are_factored_and_inverted_at_once(void **state)
 {
     (void)state;
-    factor(GPU_WITH_SHARED(MUCH_SHARED), BENCH_DOUBLE, TILE, ALIKE, TILES, 0);
-    factor(GPU_WITH_SHARED(MUCH_SHARED), BENCH_SINGLE, TILE, ALIKE, TILES, 0);
+    factor(GPU_WITH_SHARED(MUCH_SHARED), BENCH_DOUBLE, TILE, EQUAL, TILES, 0);
+    factor(GPU_WITH_SHARED(MUCH_SHARED), BENCH_SINGLE, TILE, EQUAL, TILES, 0);
 }
 
 static void a_whole_matrix_is_one_tile(void **state)
 {
     (void)state;
-    factor(GPU_WITH_SHARED(MUCH_SHARED), BENCH_DOUBLE, N, ALIKE, 1, 0);
+    factor(GPU_WITH_SHARED(MUCH_SHARED), BENCH_DOUBLE, N, EQUAL, 1, 0);
 }
 
 static void a_block_with_too_little_shared_memory_leaves_it_to_the_vendor(void **state)
 {
     (void)state;
-    factor(GPU_WITH_SHARED(SOME_SHARED), BENCH_DOUBLE, TILE, ALIKE, 0, TILES);
-    factor(GPU_WITH_SHARED(SOME_SHARED), BENCH_SINGLE, TILE, ALIKE, TILES, 0);
-    factor(GPU_WITH_SHARED(LITTLE_SHARED), BENCH_SINGLE, TILE, ALIKE, 0, TILES);
+    factor(GPU_WITH_SHARED(SOME_SHARED), BENCH_DOUBLE, TILE, EQUAL, 0, TILES);
+    factor(GPU_WITH_SHARED(SOME_SHARED), BENCH_SINGLE, TILE, EQUAL, TILES, 0);
+    factor(GPU_WITH_SHARED(LITTLE_SHARED), BENCH_SINGLE, TILE, EQUAL, 0, TILES);
 }
 
 static void the_last_tiles_are_halved(void **state)
@@ -135,7 +135,7 @@ static void a_whole_matrix_is_not_halved(void **state)
     run r;
     factor(GPU_WITH_SHARED(MUCH_SHARED), BENCH_DOUBLE, N, HALVED, 1, 0);
     open_run(&r, GPU_WITH_SHARED(MUCH_SHARED), BENCH_DOUBLE, TILE, HALVED);
-    assert_true(r.workload->way_fits(r.problem, N, ALIKE));
+    assert_true(r.workload->way_fits(r.problem, N, EQUAL));
     assert_false(r.workload->way_fits(r.problem, N, HALVED));
     assert_true(r.workload->way_fits(r.problem, N - 1, HALVED));
     assert_false(r.workload->way_fits(r.problem, 2, HALVED)); /* too many tiles */
@@ -195,7 +195,7 @@ static void a_pivot_that_is_not_positive_is_told_by_its_row(void **state)
 {
     static const size_t rows[] = {790, 1090}; /* in the second half, and in the last tile */
     (void)state;
-    fail_to_factor(GPU_WITH_SHARED(LITTLE_SHARED), ALIKE, rows[1]);
+    fail_to_factor(GPU_WITH_SHARED(LITTLE_SHARED), EQUAL, rows[1]);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         fail_to_factor(GPU_WITH_SHARED(MUCH_SHARED), HALVED, rows[k]);
         fail_to_factor(GPU_WITH_SHARED(LITTLE_SHARED), HALVED, rows[k]);
@@ -216,7 +216,7 @@ static void memory_of_earlier_tiles_is_handed_back(void **state)
     filch_error error = FILCH_ERROR_INIT;
     double seconds;
     run r;
-    open_run(&r, GPU_WITH_SHARED(MUCH_SHARED), BENCH_DOUBLE, TILE, ALIKE);
+    open_run(&r, GPU_WITH_SHARED(MUCH_SHARED), BENCH_DOUBLE, TILE, EQUAL);
     assert_int_equal(bench_session_run(&r.session, &seconds, &error), FILCH_OK);
     assert_int_equal(bench_session_rebuild(&r.session, &error), FILCH_OK);
     assert_true(memory_of(&r).mapped_peak >= sizeof(double) * N * N / 2);
