@@ -52,7 +52,8 @@ typedef struct cholesky {
      * number, or where they invert a state a diagonal tile that begins with it. */
     int32_t *pivots;
     size_t pivot_count, pivot_step;
-    bool has_panels; /* filch's own kernel factors and inverts diagonal tiles */
+    bool has_tried_panels;
+    bool has_panels; /* filch's own kernel factors and inverts diagonal tiles, where inverts() */
     void *inverses;  /* of the diagonal tiles; null: there are none */
 } cholesky;
 
@@ -202,6 +203,15 @@ static filch_status setup(const bench_options *options, filch_error *error, void
     return FILCH_OK;
 }
 
+/* Whether diagonal tiles are inverted. */
+static bool inverts(const cholesky *c)
+{
+    size_t least = c->has_panels ? FL_CHOLESKY_INVERTED_LEAST : INVERTED_LEAST_BY_VENDOR;
+    bool is_whole = c->has_panels && c->square.tile == c->square.n;
+    return c->square.offload.vendor &&
+           (is_whole || (c->square.tile >= least && c->square.tile <= FL_CHOLESKY_INVERTED_MOST));
+}
+
 static void describe(const void *state, bench_problem *problem)
 {
     const cholesky *c = state;
@@ -209,12 +219,14 @@ static void describe(const void *state, bench_problem *problem)
     bench_square_describe(&c->square, bench_flops_cholesky((double)c->square.n), problem);
     if (c->square.halves_last)
         snprintf(problem->variant, sizeof problem->variant, "the last tiles halved");
-    snprintf(problem->text, sizeof problem->text,
-             "Cholesky factorization of a %s of order %zu, factored densely%s, %zu x %zu tiles%s%s",
-             c->square.is_from_file ? "matrix from a file" : "random matrix", c->square.n,
-             c->square.kernels == &bench_kernels_single ? " in single precision" : "",
-             c->square.tile, c->square.tile, c->square.halves_last ? ", the last ones halved" : "",
-             bench_offload_text(&c->square.offload, by, sizeof by));
+    snprintf(
+        problem->text, sizeof problem->text,
+        "Cholesky factorization of a %s of order %zu, factored densely%s, %zu x %zu tiles%s%s%s",
+        c->square.is_from_file ? "matrix from a file" : "random matrix", c->square.n,
+        c->square.kernels == &bench_kernels_single ? " in single precision" : "", c->square.tile,
+        c->square.tile, c->square.halves_last ? ", the last ones halved" : "",
+        bench_offload_text(&c->square.offload, by, sizeof by),
+        c->has_panels && inverts(c) ? ", filch's panels" : "");
 }
 
 static size_t tiles(const void *state, size_t *tiles_out, size_t capacity)
@@ -245,15 +257,6 @@ static void way_set(void *state, size_t index)
 {
     cholesky *c = state;
     c->square.halves_last = index != 0;
-}
-
-/* Whether diagonal tiles are inverted. */
-static bool inverts(const cholesky *c)
-{
-    size_t least = c->has_panels ? FL_CHOLESKY_INVERTED_LEAST : INVERTED_LEAST_BY_VENDOR;
-    bool is_whole = c->has_panels && c->square.tile == c->square.n;
-    return c->square.offload.vendor &&
-           (is_whole || (c->square.tile >= least && c->square.tile <= FL_CHOLESKY_INVERTED_MOST));
 }
 
 /* One of the kernels: the vendor's, or filch's own where that is not installed. */
@@ -474,13 +477,20 @@ static filch_status make_graph(const cholesky *c, bench_built *built)
     return filch_graph_create(built->runtime, &desc, &built->graph);
 }
 
+/* Once: the answer is that of the first runtime's GPUs. */
+static void try_panels(cholesky *c, filch_runtime *runtime)
+{
+    bool is_single = c->square.kernels == &bench_kernels_single;
+    if (!c->has_tried_panels && c->square.offload.vendor)
+        c->has_panels = fl_tiles_make_panels(runtime, is_single) != NULL;
+    c->has_tried_panels = true;
+}
+
 static filch_status build(void *state, bench_built *built)
 {
     cholesky *c = state;
     bench_square_meet(&c->square, built->runtime);
-    c->has_panels =
-        c->square.offload.has_gpus &&
-        fl_tiles_has_shared(built->runtime, FILCH_POTRF_TRTRI_SHARED(c->square.kernels->element));
+    try_panels(c, built->runtime);
     size_t count = c->square.count;
     filch_status status = make_codelets(c, built);
     if (status == FILCH_OK)

@@ -153,7 +153,8 @@ filch_status fl_tiles_open(fl_tiles *tiles, filch_runtime *runtime, fl_vendor *v
     return status;
 }
 
-bool fl_tiles_has_shared(filch_runtime *runtime, uint64_t bytes)
+/* Whether every GPU gives a thread block so many bytes of shared memory. */
+static bool has_shared(filch_runtime *runtime, uint64_t bytes)
 {
     for (uint32_t d = 0; d < filch_device_count(runtime); d++) {
         filch_device_info info = {.size = sizeof info};
@@ -164,24 +165,30 @@ bool fl_tiles_has_shared(filch_runtime *runtime, uint64_t bytes)
     return true;
 }
 
-void fl_tiles_open_panels(fl_tiles *tiles, bool is_single)
+filch_codelet *fl_tiles_make_panels(filch_runtime *runtime, bool is_single)
 {
     const filch_kernel *kernel =
         filch_kernel_find(is_single ? "potrf_trtri_f32" : "potrf_trtri_f64");
     size_t element = is_single ? sizeof(float) : sizeof(double);
     filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
-    if (tiles->has_tried_panels[is_single])
-        return;
-    tiles->has_tried_panels[is_single] = true;
-    if (tiles->host || tiles->inverted == 0 ||
-        !fl_tiles_has_shared(tiles->runtime, FILCH_POTRF_TRTRI_SHARED(element)))
-        return;
+    filch_codelet *codelet = NULL;
     desc.name = "potrf_trtri";
     desc.cuda = kernel->cuda;
     desc.work = kernel->work;
     desc.arg_size = kernel->arg_size;
-    if (filch_codelet_create(tiles->runtime, &desc, &tiles->panels[is_single]) != FILCH_OK)
-        tiles->panels[is_single] = NULL;
+    if (!has_shared(runtime, FILCH_POTRF_TRTRI_SHARED(element)) ||
+        filch_codelet_create(runtime, &desc, &codelet) != FILCH_OK)
+        return NULL;
+    return codelet;
+}
+
+void fl_tiles_open_panels(fl_tiles *tiles, bool is_single)
+{
+    if (tiles->has_tried_panels[is_single])
+        return;
+    tiles->has_tried_panels[is_single] = true;
+    if (!tiles->host && tiles->inverted != 0)
+        tiles->panels[is_single] = fl_tiles_make_panels(tiles->runtime, is_single);
 }
 
 void fl_tile_graph_open(fl_tile_graph *g, const fl_tiles *tiles, bool is_single, bool is_ranked)

@@ -35,13 +35,13 @@ typedef struct fl_tiles {
 filch_status fl_tiles_open(fl_tiles *tiles, filch_runtime *runtime, fl_vendor *vendor,
                            const fl_dense_host *host, bool is_idle);
 
-/* Whether every GPU gives a thread block so many bytes of shared memory. */
-bool fl_tiles_has_shared(filch_runtime *runtime, uint64_t bytes);
+/* Makes the codelet of filch's own kernel that factors a diagonal tile and inverts it
+ * (filch/kernels.h). Null where a GPU has no compiler for it or too little shared memory. */
+filch_codelet *fl_tiles_make_panels(filch_runtime *runtime, bool is_single);
 
-/* Makes, once, the codelet of filch's own kernel that factors a diagonal tile and inverts it
- * (filch/kernels.h), for fl_tiles_potrf(). It stays null, and cuSOLVER factors, where a GPU has no
- * compiler for it or too little shared memory, or where cores take part, on which a matrix that is
- * not positive definite would fail the task. One thread at a time. */
+/* Makes that codelet once, for fl_tiles_potrf(). It stays null, and cuSOLVER factors, where it
+ * cannot be made, or where cores take part, on which a matrix that is not positive definite would
+ * fail the task. One thread at a time. */
 void fl_tiles_open_panels(fl_tiles *tiles, bool is_single);
 
 /* A handle and how many tiles it is cut into. Cuts of operands that meet are the same. */

@@ -2,11 +2,13 @@
 /* The bench's Cholesky on a GPU: which kernel factors the diagonal tiles, filch's own where a
  * thread block may have the shared memory for it, else the vendor's; tiles of one size, and halved
  * at the end; memory left to contenders. */
+#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -118,6 +120,18 @@ static void a_block_with_too_little_shared_memory_leaves_it_to_the_vendor(void *
     factor(GPU_WITH_SHARED(SOME_SHARED), BENCH_DOUBLE, TILE, EQUAL, 0, TILES);
     factor(GPU_WITH_SHARED(SOME_SHARED), BENCH_SINGLE, TILE, EQUAL, TILES, 0);
     factor(GPU_WITH_SHARED(LITTLE_SHARED), BENCH_SINGLE, TILE, EQUAL, 0, TILES);
+}
+
+static void without_a_compiler_it_is_left_to_the_vendor(void **state)
+{
+    const char *nvrtc = getenv("FILCH_NVRTC");
+    char *kept = nvrtc ? strdup(nvrtc) : NULL;
+    (void)state;
+    assert_int_equal(setenv("FILCH_NVRTC", "/nonexistent/libnvrtc.so", 1), 0);
+    factor(GPU_WITH_SHARED(MUCH_SHARED), BENCH_DOUBLE, TILE, EQUAL, 0, TILES);
+    factor(GPU_WITH_SHARED(MUCH_SHARED), BENCH_SINGLE, TILE, HALVED, 0, HALVED_TILES);
+    assert_int_equal(kept ? setenv("FILCH_NVRTC", kept, 1) : unsetenv("FILCH_NVRTC"), 0);
+    free(kept);
 }
 
 static void the_last_tiles_are_halved(void **state)
@@ -251,6 +265,7 @@ int main(void)
         cmocka_unit_test(diagonal_tiles_are_factored_and_inverted_at_once),
         cmocka_unit_test(a_whole_matrix_is_one_tile),
         cmocka_unit_test(a_block_with_too_little_shared_memory_leaves_it_to_the_vendor),
+        cmocka_unit_test(without_a_compiler_it_is_left_to_the_vendor),
         cmocka_unit_test(the_last_tiles_are_halved),
         cmocka_unit_test(a_whole_matrix_is_not_halved),
         cmocka_unit_test(any_tiles_are_halved),
