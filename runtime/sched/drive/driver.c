@@ -232,7 +232,8 @@ static void advance_nested(fl_worker *w, const fl_goal *goal, uint64_t deadline)
     if (!worked && sched->drive == FILCH_DRIVE_POLL) {
         fl_polled polled = {0};
         fl_drive_round(sched, &polled);
-        worked = polled.worked || fl_full_relieve(w);
+        /* The workers further down the stack do not come to their tasks meanwhile. */
+        worked = polled.worked || fl_full_relieve(w) || fl_nested_set_aside(w);
         uint64_t nap = fl_time_now() + FL_NAP_LEAST_NS;
         deadline = nap < deadline ? nap : deadline;
     }

@@ -377,9 +377,14 @@ static filch_status init_locks(fl_sched *sched)
     if ((status = fl_mutex_init(&sched->drive_lock)) != FILCH_OK) {
         goto cond;
     }
+    if ((status = fl_mutex_init(&sched->aside.lock)) != FILCH_OK) {
+        goto drive;
+    }
     if ((status = fl_pendings_init(sched)) == FILCH_OK) {
         return FILCH_OK;
     }
+    fl_mutex_fini(&sched->aside.lock);
+drive:
     fl_mutex_fini(&sched->drive_lock);
 cond:
     fl_cond_fini(&sched->done);
@@ -393,6 +398,7 @@ done:
 static void fini_locks(fl_sched *sched)
 {
     fl_pendings_fini(sched);
+    fl_mutex_fini(&sched->aside.lock);
     fl_mutex_fini(&sched->drive_lock);
     fl_cond_fini(&sched->done);
     fl_mutex_fini(&sched->done_lock);

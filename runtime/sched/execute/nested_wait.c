@@ -4,13 +4,18 @@
 #include "graph/job/job.h"
 #include "sched/account/account.h"
 #include "sched/account/stretch.h"
+#include "sched/execute/divide.h"
 #include "sched/execute/next.h"
 #include "sched/execute/pick.h"
 #include "sched/execute/placed.h"
 #include "sched/execute/shared_queue.h"
+#include "sched/execute/window.h"
+#include "sched/ready/aside.h"
+#include "sched/ready/queue.h"
 #include "sched/worker/jobs.h"
 #include "sched/worker/pressure.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/wake.h"
 
 /* Number of preceding jobs collected at once. */
 #define MOST_AHEAD 16
@@ -41,27 +46,31 @@ static bool has(const fl_ahead *ahead, const filch_job *job)
     return false;
 }
 
+/* Takes a ready task of the job, wherever it stands outside of ranges. */
+static bool pick_ready(fl_worker *w, const filch_job *job, bool is_strict, fl_item *item)
+{
+    return fl_item_set_claimed(item, fl_aside_take_of(w, job)) ||
+           fl_placed_pick_of(w, job, is_strict, item) ||
+           (w->sched->shared_queue != NULL && fl_shared_queue_pick_of(w, job, is_strict, item));
+}
+
 bool fl_nested_pick_goal(fl_worker *w, fl_item *item)
 {
     filch_job *goal = (filch_job *)(uintptr_t)w->now.frames->goal;
     /* A task of another job might wait in turn, and many of them would fill the stack. */
     bool is_strict = fl_worker_is_deep(w);
-    return fl_pick_goal(w, goal, item) || fl_placed_pick_of(w, goal, is_strict, item) ||
-           (w->sched->shared_queue != NULL && fl_shared_queue_pick_of(w, goal, is_strict, item));
+    return fl_pick_goal(w, goal, item) || pick_ready(w, goal, is_strict, item);
 }
 
 bool fl_nested_pick_ahead(fl_worker *w, fl_item *item)
 {
-    fl_sched *sched = w->sched;
     filch_job *goal = (filch_job *)(uintptr_t)w->now.frames->goal;
     fl_ahead ahead = {.count = 0};
     if (goal != NULL) {
         (void)fl_job_waits_for(goal, note, &ahead);
     }
     for (uint32_t i = 0; i < ahead.count; ++i) {
-        if (fl_placed_pick_of(w, ahead.jobs[i], true, item) ||
-            (sched->shared_queue != NULL &&
-             fl_shared_queue_pick_of(w, ahead.jobs[i], true, item))) {
+        if (pick_ready(w, ahead.jobs[i], true, item)) {
             return true;
         }
     }
@@ -72,6 +81,75 @@ bool fl_nested_pick_ahead(fl_worker *w, fl_item *item)
         }
     }
     return false;
+}
+
+/* Tells whether any worker may run the claimed task: no part of its result is on the device. */
+static bool is_free(const fl_task *task)
+{
+    return !fl_task_is_divided(task) && !task->combines;
+}
+
+static bool set_claimed_aside(fl_worker *w)
+{
+    fl_task *task;
+    bool any = false;
+    while ((task = fl_claimed_take_if(w, is_free)) != NULL) {
+        fl_aside_put(w->sched, task, task->is_poisoned);
+        any = true;
+    }
+    return any;
+}
+
+void fl_nested_set_claimed_aside(fl_worker *w)
+{
+    if (set_claimed_aside(w)) {
+        fl_sched_wake(w->sched, w->sched->count);
+    }
+}
+
+/* Sets aside every ready task of the worker. */
+static bool set_aside(fl_worker *w)
+{
+    fl_task *task;
+    bool poisoned, any = set_claimed_aside(w);
+    while (fl_ready_take(w, &task, &poisoned) ||
+           (w->sched->mails && fl_ready_take_mail(w, &task, &poisoned))) {
+        fl_aside_put(w->sched, task, poisoned);
+        any = true;
+    }
+    while (w->offload != NULL && w->offload->window_count != 0) {
+        fl_item item;
+        fl_window_take(w, &item);
+        poisoned = item.is_claimed ? item.skip : fl_ready_own(item.task);
+        fl_aside_put(w->sched, item.task, poisoned);
+        any = true;
+    }
+    return any;
+}
+
+/* The worker's deques are empty: every later entry is made ready after the wait began. */
+static void lower_floors(fl_frame *frame)
+{
+    for (uint32_t level = 0; level < FL_LEVELS; ++level) {
+        /* Relaxed: the caller drives the worker, and nobody else moves the bottom. */
+        int64_t bottom = fl_load_relaxed(&frame->worker->queues.levels[level].bottom);
+        frame->floors[level] = bottom < frame->floors[level] ? bottom : frame->floors[level];
+    }
+}
+
+bool fl_nested_set_aside(fl_worker *w)
+{
+    bool any = set_aside(w);
+    for (fl_frame *frame = w->now.frames; frame != NULL; frame = frame->outer) {
+        any = (frame->worker != w && set_aside(frame->worker)) || any;
+    }
+    for (fl_frame *frame = w->now.frames; any && frame != NULL; frame = frame->outer) {
+        lower_floors(frame);
+    }
+    if (any) {
+        fl_sched_wake(w->sched, w->sched->count);
+    }
+    return any;
 }
 
 /* The item's task does not count as live, nor as able to go on, while it waits. */
@@ -96,6 +174,7 @@ filch_status fl_nested_open(fl_worker *w, fl_nested *nested, const filch_job *go
     }
     *nested = (fl_nested){.frame = {.item = w->now.item,
                                     .goal = goal,
+                                    .worker = w,
                                     .outer = outer,
                                     .depth = outer != NULL ? outer->depth + 1 : 1},
                           .views = w->call.views,

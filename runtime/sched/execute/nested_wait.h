@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work taken by a wait inside a task. The goal job of the wait comes first. The goal job may stand
- * behind preceding jobs at a handle. A deeply nested wait takes only work of the goal job, work of
- * the preceding jobs, and work already held by the worker. */
+ * behind preceding jobs at a handle. A deeply nested wait takes only work of the goal job and work
+ * of the preceding jobs.
+ *
+ * Depth. Let a task that waits be of level 1, and one that waits for tasks of level n of level
+ * n + 1. Each deep wait runs tasks of a lower level than its own: a stack holds FL_DEEP_WAIT waits,
+ * and one for each level.
+ *
+ * Deep waits end. A worker in a deep wait sleeps only after it has set aside all ready tasks that
+ * nobody else finds (ready/aside.h), and has woken the others: no two deep waits keep tasks from
+ * each other. Every host device can run every task of a host function. */
 #ifndef FL_SCHED_EXECUTE_NESTED_WAIT_H
 #define FL_SCHED_EXECUTE_NESTED_WAIT_H
 
@@ -16,6 +24,16 @@ bool fl_nested_pick_goal(fl_worker *worker, fl_item *item);
  * does.
  * Called by the worker's driver. Takes core->lock. */
 bool fl_nested_pick_ahead(fl_worker *worker, fl_item *item);
+
+/* Sets aside the ready tasks that no second worker can find (ready/aside.h), of the worker and of
+ * the workers that the calling thread holds further down its stack, and wakes the other workers.
+ * False: there is none.
+ * Called by the worker's driver, in a nested wait. */
+bool fl_nested_set_aside(fl_worker *worker);
+
+/* Sets aside the claimed tasks that any worker may run, as fl_nested_set_aside does. A device that
+ * was offline may have many. */
+void fl_nested_set_claimed_aside(fl_worker *worker);
 
 /* A wait for a job inside an item: what the item gets back at the end. */
 typedef struct fl_nested {

@@ -12,10 +12,12 @@
 #include "sched/execute/window.h"
 #include "sched/model/kind.h"
 #include "sched/model/slowness.h"
+#include "sched/ready/aside.h"
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
 #include "sched/worker/sched.h"
+#include "sched/worker/wake.h"
 
 /* Fills the item with a claimed task. In line: runs for every task. */
 static inline __attribute__((always_inline)) void take_claimed(fl_worker *w, fl_task *task,
@@ -155,33 +157,84 @@ static bool pick_common(fl_worker *w, fl_item *item)
     return true;
 }
 
+/* Whether a worker that is in no deep wait may have a task set aside. Under the static policy a
+ * task goes to its own device, unless the device starts nothing, or the worker waits. */
+static bool may_have_aside(const fl_worker *w, const fl_task *task, const void *user)
+{
+    (void)user;
+    bool is_bound = w->sched->policy == FILCH_POLICY_STATIC && w->now.frames == NULL &&
+                    task->home != 0 && task->home != w->index + 1;
+    return fl_worker_can_run(w, task) &&
+           (!is_bound || fl_worker_is_unavailable(&w->sched->workers[task->home - 1]));
+}
+
+static bool pick_aside(fl_worker *w, fl_item *item)
+{
+    if (!fl_item_set_claimed(item, fl_aside_take(w, may_have_aside, NULL))) {
+        return false;
+    }
+    take_private(w, item);
+    return true;
+}
+
 static bool pick_unbegun(fl_worker *w, fl_item *item)
 {
     if (FL_UNLIKELY(w->offload != NULL && w->offload->window_count != 0)) {
         return pick_beside_window(w, item);
     }
-    return pick_range(w, true, item) || pick_common(w, item);
+    return pick_range(w, true, item) || pick_common(w, item) || pick_aside(w, item);
 }
 
 /* --- Nested waits --- */
 
-/* Picks a task made ready on the worker since the wait began. Older tasks might wait in turn, in
- * unlimited number, on our stack. */
-static bool pick_since(fl_worker *w, fl_item *item)
+/* Claims the newest task made ready on the worker since the wait began. */
+static bool take_since(fl_worker *w, fl_task **task, bool *poisoned)
 {
     const fl_frame *wait = w->now.frames;
-    fl_task *task;
-    bool poisoned;
     fl_ready_unslot(w);
     for (uint32_t mask = w->ready.mask; mask != 0;) {
         uint32_t level = 31u - (uint32_t)__builtin_clz(mask);
-        if (fl_ready_pop_level(w, level, wait->floors[level], &task, &poisoned)) {
-            take_claimed(w, task, poisoned, item);
+        if (fl_ready_pop_level(w, level, wait->floors[level], task, poisoned)) {
             return true;
         }
         mask &= ~(1u << level);
     }
     return false;
+}
+
+/* Picks a task made ready on the worker since the wait began. Older tasks might wait in turn, in
+ * unlimited number, on our stack. */
+static bool pick_since(fl_worker *w, fl_item *item)
+{
+    fl_task *task;
+    bool poisoned;
+    if (!take_since(w, &task, &poisoned)) {
+        return false;
+    }
+    take_claimed(w, task, poisoned, item);
+    return true;
+}
+
+/* Picks a task of the goal made ready on the worker since the wait began. */
+static bool pick_since_of_goal(fl_worker *w, fl_item *item)
+{
+    const fl_frame *wait = w->now.frames;
+    fl_task *task;
+    bool poisoned, any = false, found = false;
+    while (!found && wait->worker == w && take_since(w, &task, &poisoned)) {
+        found = task->graph->job == wait->goal;
+        if (!found) {
+            fl_aside_put(w->sched, task, poisoned);
+            any = true;
+        }
+    }
+    if (any) {
+        fl_sched_wake(w->sched, w->sched->count);
+    }
+    if (found) {
+        take_claimed(w, task, poisoned, item);
+    }
+    return found;
 }
 
 /* Picks from the ranges of the job waited for. */
@@ -207,12 +260,12 @@ static bool pick_ahead(fl_worker *w, fl_item *item)
 /* Picks in a nested wait. *is_all: the wait takes nothing else. */
 static __attribute__((noinline)) bool pick_in_wait(fl_worker *w, fl_item *item, bool *is_all)
 {
-    bool is_offline = fl_worker_is_offline(w);
+    bool is_deep = fl_worker_is_deep(w), is_offline = fl_worker_is_offline(w);
     *is_all = true;
-    if (is_offline) {
+    if (is_offline && !is_deep) {
         fl_ready_drain(w);
     }
-    if (pick_since(w, item) || pick_goal(w, item)) {
+    if ((is_deep ? pick_since_of_goal(w, item) : pick_since(w, item)) || pick_goal(w, item)) {
         return true;
     }
     fl_worker_flush(w);
@@ -220,14 +273,11 @@ static __attribute__((noinline)) bool pick_in_wait(fl_worker *w, fl_item *item, 
         /* The wait may be over: a further item would add a frame to the stack. */
         return false;
     }
-    /* The goal may need a task kept in the locality window since before the wait began, and no
-     * second worker can find the task. */
-    if (is_offline) {
-        return pick_window(w, item);
-    }
-    if (fl_worker_is_deep(w)) {
-        return pick_ahead(w, item) || pick_own(w, item) || pick_mail(w, item) ||
-               pick_window(w, item);
+    if (is_deep || is_offline) {
+        /* The goal may need a task that no second worker can find, and so may the goals of other
+         * waits. */
+        return pick_ahead(w, item) ||
+               (fl_nested_set_aside(w) && (pick_goal(w, item) || pick_ahead(w, item)));
     }
     *is_all = false;
     return false;
@@ -251,6 +301,9 @@ static bool pick(fl_worker *w, fl_item *item)
     if (FL_UNLIKELY(!fl_inbox_is_empty(&w->queues.claimed))) {
         fl_claimed_gather(w);
     }
+    if (FL_UNLIKELY(w->ready.claimed != NULL && fl_worker_is_deep(w))) {
+        fl_nested_set_claimed_aside(w);
+    }
     if (FL_UNLIKELY(w->ready.claimed != NULL || w->ready.part != NULL)) {
         return pick_claimed(w, item);
     }
@@ -267,7 +320,7 @@ static bool pick(fl_worker *w, fl_item *item)
      * pick_shared. */
     return pick_own(w, item) ||
            (fl_sched_attends(w->sched, FL_ATTEND_OFFERS) && pick_offered(w, item)) ||
-           pick_unbegun(w, item);
+           pick_unbegun(w, item) || (FL_UNLIKELY(w->now.frames != NULL) && pick_ahead(w, item));
 }
 
 bool fl_worker_pick(fl_worker *w, fl_item *item)

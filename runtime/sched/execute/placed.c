@@ -46,7 +46,7 @@ bool fl_placed_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_it
     /* Under the static policy with a single driving thread, no other function takes a task sent to
      * a worker waiting further down the stack. */
     bool is_stacked = sched->policy == FILCH_POLICY_STATIC && sched->drive == FILCH_DRIVE_POLL;
-    if (!fl_rules_place(&sched->rules) && !is_stacked) {
+    if (!fl_rules_place(&sched->rules) && !is_stacked && !is_strict) {
         return false;
     }
     if (fl_item_set_task(item, fl_common_take(w, fl_may_run_of, job))) {

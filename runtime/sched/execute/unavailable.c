@@ -29,6 +29,7 @@
 #include "sched/execute/shared_queue.h"
 #include "sched/execute/step.h"
 #include "sched/execute/window.h"
+#include "sched/ready/aside.h"
 #include "sched/ready/queue.h"
 #include "sched/worker/device.h"
 #include "sched/worker/item.h"
@@ -229,6 +230,9 @@ static void settle_shared(fl_worker *w)
     while ((task = fl_placed_drop(w, is_left)) != NULL ||
            (task = fl_shared_queue_drop(w, is_left)) != NULL) {
         settle_claimed(w, task, fl_ready_own(task));
+    }
+    while ((task = fl_aside_take(w, is_left, NULL)) != NULL) {
+        settle_claimed(w, task, task->is_poisoned);
     }
 }
 

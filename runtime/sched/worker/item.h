@@ -145,6 +145,17 @@ static inline bool fl_item_set_task(fl_item *item, fl_task *task)
     return task != NULL;
 }
 
+/* Sets the item to a task claimed before; task->is_poisoned says whether to skip it. False: the
+ * task is null. */
+static inline bool fl_item_set_claimed(fl_item *item, fl_task *task)
+{
+    item->is_graph = false;
+    item->is_claimed = true;
+    item->task = task;
+    item->skip = task != NULL && task->is_poisoned;
+    return task != NULL;
+}
+
 /* Ends a gate, which does nothing, as failed where its predecessors failed. */
 static inline void fl_item_pass(fl_item *item)
 {

@@ -41,6 +41,10 @@ typedef struct fl_job_part {
     filch_job *job;         /* the job itself */
     filch_job *queued_next; /* next job in the queue for the table */
     fl_link awaiting;       /* link in the inbox of jobs waiting for host events */
+    /* Tasks set aside, newest first, and the place in the list of jobs that have some
+     * (ready/aside.h); under the lock there. */
+    fl_link *aside;
+    struct fl_job_part *aside_next, **aside_at;
 } fl_job_part;
 
 /* --- Shares --- */

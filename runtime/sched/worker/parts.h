@@ -31,14 +31,15 @@ enum {
 typedef struct fl_frame {
     fl_item item;
     const filch_job *goal; /* the job that the item waits for */
+    /* Worker of the item. In poll mode the frames of one thread are of several workers. */
+    struct fl_worker *worker;
     struct fl_frame *outer;
     uint32_t depth;            /* 1: outermost */
     int64_t floors[FL_LEVELS]; /* ends of the worker's deques when the wait began */
 } fl_frame;
 
-/* Depth from which a wait takes only work of its own job, of jobs that its job stands behind
- * (nested_wait.h), and work that its worker has already: every further item may wait in turn, and
- * the stack is finite. */
+/* A deeper wait takes only work of its own job, and of jobs that its job stands behind
+ * (nested_wait.h): every further item may wait in turn, and the stack is finite. */
 #define FL_DEEP_WAIT 16
 
 /* Victim of a throttled theft: by prediction the victim ends its work before the thief would. */

@@ -29,6 +29,13 @@ typedef struct fl_common {
     _Atomic uint32_t filled; /* nonzero: a task is listed; release, after the lists */
 } fl_common;
 
+/* Tasks set aside in deep nested waits (ready/aside.h). */
+typedef struct fl_aside {
+    fl_mutex lock;
+    fl_job_part *jobs;       /* jobs that have such tasks, newest first; under the lock */
+    _Atomic uint32_t filled; /* nonzero: there is a task; release, after the list */
+} fl_aside;
+
 /* Counts of a function's calls and of refused answers; relaxed: statistics. */
 typedef struct fl_asked {
     _Atomic uint64_t times, refused;
@@ -145,6 +152,7 @@ struct fl_sched {
     _Atomic uint32_t dividing; /* open divisions; relaxed: a guess */
     fl_pendings pendings;
     fl_pressure pressure;
+    fl_aside aside;
 
     fl_event_polling polling;
 
