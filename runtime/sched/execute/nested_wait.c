@@ -22,8 +22,7 @@
 
 typedef struct fl_ahead {
     uint32_t count;
-    /* Jobs may be over meanwhile, and the objects reused. */
-    const filch_job *jobs[MOST_AHEAD];
+    fl_sought jobs[MOST_AHEAD];
 } fl_ahead;
 
 static bool note(const filch_job *job, const void *user)
@@ -31,7 +30,7 @@ static bool note(const filch_job *job, const void *user)
     fl_ahead *ahead = (fl_ahead *)(uintptr_t)user;
     /* Under core->lock. */
     if (job->blocked == 0) {
-        ahead->jobs[ahead->count++] = job;
+        ahead->jobs[ahead->count++] = (fl_sought){.job = job, .sequence = job->sequence};
     }
     return ahead->count == MOST_AHEAD;
 }
@@ -39,7 +38,7 @@ static bool note(const filch_job *job, const void *user)
 static bool has(const fl_ahead *ahead, const filch_job *job)
 {
     for (uint32_t i = 0; i < ahead->count; ++i) {
-        if (ahead->jobs[i] == job) {
+        if (fl_is_sought(&ahead->jobs[i], job)) {
             return true;
         }
     }
@@ -47,11 +46,11 @@ static bool has(const fl_ahead *ahead, const filch_job *job)
 }
 
 /* Takes a ready task of the job, wherever it stands outside of ranges. */
-static bool pick_ready(fl_worker *w, const filch_job *job, bool is_strict, fl_item *item)
+static bool pick_ready(fl_worker *w, const fl_sought *sought, bool is_strict, fl_item *item)
 {
-    return fl_item_set_claimed(item, fl_aside_take_of(w, job)) ||
-           fl_placed_pick_of(w, job, is_strict, item) ||
-           (w->sched->shared_queue != NULL && fl_shared_queue_pick_of(w, job, is_strict, item));
+    return fl_item_set_claimed(item, fl_aside_take_of(w, sought)) ||
+           fl_placed_pick_of(w, sought, is_strict, item) ||
+           (w->sched->shared_queue != NULL && fl_shared_queue_pick_of(w, sought, is_strict, item));
 }
 
 bool fl_nested_pick_goal(fl_worker *w, fl_item *item)
@@ -59,7 +58,8 @@ bool fl_nested_pick_goal(fl_worker *w, fl_item *item)
     filch_job *goal = (filch_job *)(uintptr_t)w->now.frames->goal;
     /* A task of another job might wait in turn, and many of them would fill the stack. */
     bool is_strict = fl_worker_is_deep(w);
-    return fl_pick_goal(w, goal, item) || pick_ready(w, goal, is_strict, item);
+    fl_sought sought = {.job = goal};
+    return fl_pick_goal(w, goal, item) || pick_ready(w, &sought, is_strict, item);
 }
 
 bool fl_nested_pick_ahead(fl_worker *w, fl_item *item)
@@ -70,7 +70,7 @@ bool fl_nested_pick_ahead(fl_worker *w, fl_item *item)
         (void)fl_job_waits_for(goal, note, &ahead);
     }
     for (uint32_t i = 0; i < ahead.count; ++i) {
-        if (pick_ready(w, ahead.jobs[i], true, item)) {
+        if (pick_ready(w, &ahead.jobs[i], true, item)) {
             return true;
         }
     }

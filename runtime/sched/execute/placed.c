@@ -16,14 +16,14 @@ bool fl_placed_pick(fl_worker *w, fl_item *item)
 
 /* Takes a task of the job sent to a second worker. The second worker may wait for the same job
  * further down the stack. */
-static fl_task *take_sent(fl_worker *w, fl_worker *other, const filch_job *job)
+static fl_task *take_sent(fl_worker *w, fl_worker *other, const fl_sought *sought)
 {
     fl_task *found = NULL;
     bool some_left = false;
     for (fl_link *link = fl_inbox_drain(&other->queues.inbox); link != NULL;) {
         fl_link *next = link->next;
         fl_task *task = fl_task_of_link(link);
-        if (task->graph->job != job || !fl_worker_can_run(w, task)) {
+        if (!fl_may_run_of(w, task, sought)) {
             fl_inbox_push(&other->queues.inbox, link);
             some_left = true;
         } else if (found == NULL) {
@@ -40,7 +40,7 @@ static fl_task *take_sent(fl_worker *w, fl_worker *other, const filch_job *job)
     return found;
 }
 
-bool fl_placed_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_item *item)
+bool fl_placed_pick_of(fl_worker *w, const fl_sought *sought, bool is_strict, fl_item *item)
 {
     fl_sched *sched = w->sched;
     /* Under the static policy with a single driving thread, no other function takes a task sent to
@@ -49,13 +49,13 @@ bool fl_placed_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_it
     if (!fl_rules_place(&sched->rules) && !is_stacked && !is_strict) {
         return false;
     }
-    if (fl_item_set_task(item, fl_common_take(w, fl_may_run_of, job))) {
+    if (fl_item_set_task(item, fl_common_take(w, fl_may_run_of, sought))) {
         return true;
     }
     for (uint32_t i = 1; i < sched->count; ++i) {
         fl_worker *other = &sched->workers[(w->index + i) % sched->count];
         if (!fl_inbox_is_empty(&other->queues.inbox) &&
-            fl_item_set_task(item, take_sent(w, other, job))) {
+            fl_item_set_task(item, take_sent(w, other, sought))) {
             return true;
         }
     }

@@ -21,8 +21,8 @@ void fl_placed_give_roots(fl_sched *sched, const filch_job *job);
 bool fl_placed_pick(fl_worker *worker, fl_item *item);
 /* Takes a task for a nested wait: a task of the job, from the common list or a second worker's
  * inbox. If the job has no such task and is_strict is false, takes a different task permitted in a
- * wait. Only the job's address counts: the job may be over. */
-bool fl_placed_pick_of(fl_worker *worker, const filch_job *job, bool is_strict, fl_item *item);
+ * wait. */
+bool fl_placed_pick_of(fl_worker *worker, const fl_sought *sought, bool is_strict, fl_item *item);
 /* Takes a task out of the common list that no device can run any more, for the worker of a failed
  * device; `may` tests a task. null: no such task. */
 fl_task *fl_placed_drop(fl_worker *worker, fl_may_fn may);

@@ -351,7 +351,7 @@ bool fl_shared_queue_pick(fl_worker *w, fl_item *item)
     return fl_item_set_task(item, task);
 }
 
-bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict, fl_item *item)
+bool fl_shared_queue_pick_of(fl_worker *w, const fl_sought *sought, bool is_strict, fl_item *item)
 {
     fl_shared_queue *shared = w->sched->shared_queue;
     fl_task *task = NULL;
@@ -362,7 +362,7 @@ bool fl_shared_queue_pick_of(fl_worker *w, const filch_job *job, bool is_strict,
     fl_mutex_lock_soon(&shared->lock);
     fl_timeline_update(w);
     /* The job's tasks come first, regardless of rank: an unrelated task might wait in turn. */
-    if (fl_shared_find(&shared->tasks, w, fl_may_run_of, job, &spot) ||
+    if (fl_shared_find(&shared->tasks, w, fl_may_run_of, sought, &spot) ||
         (!is_strict && !fl_worker_is_offline(w) &&
          fl_shared_find(&shared->tasks, w, fl_may_run_waiting, NULL, &spot))) {
         uint64_t t = now(w->sched);

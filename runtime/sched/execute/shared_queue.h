@@ -45,9 +45,8 @@ bool fl_shared_queue_put(fl_sched *sched, const fl_worker *self, fl_task *task);
 /* Takes a task for a free worker, if the worker should have a task. */
 bool fl_shared_queue_pick(fl_worker *worker, fl_item *item);
 /* Takes a task of the job for a waiting worker, regardless of predictions. If the job has no task,
- * and unless is_strict, takes a task allowed to a wait. Only the job's address counts: the job may
- * be over. */
-bool fl_shared_queue_pick_of(fl_worker *worker, const filch_job *job, bool is_strict,
+ * and unless is_strict, takes a task allowed to a wait. */
+bool fl_shared_queue_pick_of(fl_worker *worker, const fl_sought *sought, bool is_strict,
                              fl_item *item);
 /* Tells whether to put a task of an admitted graph on the worker's device behind items in flight.
  * The task depends on items in flight on the device only. True: the task is counted as taken. */

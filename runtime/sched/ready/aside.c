@@ -82,7 +82,7 @@ fl_task *fl_aside_take(const fl_worker *w, fl_may_fn may, const void *user)
     return task;
 }
 
-fl_task *fl_aside_take_of(const fl_worker *w, const filch_job *job)
+fl_task *fl_aside_take_of(const fl_worker *w, const fl_sought *sought)
 {
     fl_aside *aside = &w->sched->aside;
     fl_task *task = NULL;
@@ -91,7 +91,7 @@ fl_task *fl_aside_take_of(const fl_worker *w, const filch_job *job)
     }
     fl_mutex_lock(&aside->lock);
     fl_job_part *part = aside->jobs;
-    while (part != NULL && part->job != job) {
+    while (part != NULL && !fl_is_sought(sought, part->job)) {
         part = part->aside_next;
     }
     if (part != NULL) {

@@ -13,7 +13,7 @@ void fl_aside_put(fl_sched *sched, fl_task *task, bool poisoned);
 /* Takes a claimed task that `may` accepts; task->is_poisoned says whether to skip it. Null: none.
  */
 fl_task *fl_aside_take(const fl_worker *worker, fl_may_fn may, const void *user);
-/* Takes a task of the job for a wait. Only the job's address counts: the job may be over. */
-fl_task *fl_aside_take_of(const fl_worker *worker, const filch_job *job);
+/* Takes a task of the job for a wait. */
+fl_task *fl_aside_take_of(const fl_worker *worker, const fl_sought *sought);
 
 #endif

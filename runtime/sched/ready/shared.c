@@ -9,9 +9,9 @@ bool fl_may_run(const fl_worker *w, const fl_task *task, const void *user)
     return fl_worker_can_run(w, task);
 }
 
-bool fl_may_run_of(const fl_worker *w, const fl_task *task, const void *job)
+bool fl_may_run_of(const fl_worker *w, const fl_task *task, const void *sought)
 {
-    return task->graph->job == job && fl_worker_can_run(w, task);
+    return fl_is_sought(sought, task->graph->job) && fl_worker_can_run(w, task);
 }
 
 bool fl_may_run_waiting(const fl_worker *w, const fl_task *task, const void *user)

@@ -5,6 +5,7 @@
 #ifndef FL_SCHED_READY_SHARED_H
 #define FL_SCHED_READY_SHARED_H
 
+#include "graph/job/job.h"
 #include "sched/worker/sched.h"
 #include "sync/ranked.h"
 
@@ -13,8 +14,21 @@ typedef bool (*fl_may_fn)(const fl_worker *worker, const fl_task *task, const vo
 
 /* Any task that the device can run. */
 bool fl_may_run(const fl_worker *worker, const fl_task *task, const void *user);
-/* A task of the job `user`. */
-bool fl_may_run_of(const fl_worker *worker, const fl_task *task, const void *job);
+/* A job whose ready tasks a wait takes. The job may be over, and its object in use for another job,
+ * unless `sequence` is 0: then the caller keeps the job. */
+typedef struct fl_sought {
+    const filch_job *job;
+    uint64_t sequence;
+} fl_sought;
+
+/* Whether it is the job sought; the job is in progress. */
+static inline bool fl_is_sought(const fl_sought *sought, const filch_job *job)
+{
+    return job == sought->job && (sought->sequence == 0 || job->sequence == sought->sequence);
+}
+
+/* A task of the job `sought`, an fl_sought. */
+bool fl_may_run_of(const fl_worker *worker, const fl_task *task, const void *sought);
 /* A task that is not of the job waited for. Tasks with predecessors, ready since the jobs began,
  * qualify as the worker's own do. Roots of unrelated jobs do not: in deep waits each root might
  * wait in turn. */
