@@ -308,6 +308,80 @@ static void crossed_waits_end_in_every_drive(void **state)
     crossed_waits_end(FILCH_DRIVE_POLL);
 }
 
+/* --- Crossed waits for batches that one device may run --- */
+
+enum { ROW = FL_DEEP_WAIT + 4 };
+
+static int refuse(const filch_call *call)
+{
+    (void)call;
+    return held < 2 ? 1 : 0;
+}
+
+/* A batch of one item that has failed: a job for the rest may be restricted to a device. */
+static filch_job *failed_batch(filch_runtime *runtime, filch_codelet *codelet)
+{
+    filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+    filch_job *job;
+    desc.codelet = codelet;
+    desc.n = 1;
+    assert_ok(filch_batch_submit(runtime, &desc, NULL, &job));
+    assert_status(filch_job_wait(job, PATIENCE), FILCH_TASK_FAILED);
+    return job;
+}
+
+static filch_job *resume_on(filch_job *job, uint32_t device)
+{
+    filch_resume_desc desc = FILCH_RESUME_DESC_INIT;
+    filch_job *rest;
+    desc.devices = &device;
+    desc.device_count = 1;
+    assert_ok(filch_job_resume(job, &desc, NULL, &rest));
+    assert_ok(filch_job_release(job));
+    return rest;
+}
+
+/* Each of two devices is deep in waits for a batch that only the other one may run. */
+static void crossed_waits_for_bound_batches_end(void **state)
+{
+    static const char *const labels[] = {"on 0", "on 1"};
+    filch_runtime *runtime = begin("host:2", FILCH_DRIVE_THREADS, (rule){.place = place_by_name});
+    filch_codelet *refuses = fixture_codelet(runtime, "refuse", refuse, 0);
+    filch_codelet *holds = fixture_codelet(runtime, "hold", hold, 0);
+    filch_codelet *waits = fixture_codelet(runtime, "wait", wait_for_one, sizeof(int));
+    filch_job *failures[2], *waiting[2 * ROW];
+    (void)state;
+    held = released = 0;
+    for (int device = 0; device < 2; ++device) {
+        failures[device] = failed_batch(runtime, refuses);
+    }
+    for (int device = 0; device < 2; ++device) {
+        filch_graph *graph = one_task(runtime, holds, NULL, labels[device]);
+        assert_ok(filch_graph_submit(graph, NULL, NULL));
+    }
+    assert_true(fixture_await(&held, 2));
+    for (int device = 0; device < 2; ++device) {
+        awaited[device] = resume_on(failures[device], (uint32_t)device);
+    }
+    for (int i = 0; i < 2 * ROW; ++i) {
+        int other = 1 - i % 2;
+        filch_graph *graph = one_task(runtime, waits, &other, labels[i % 2]);
+        assert_ok(filch_graph_submit(graph, NULL, &waiting[i]));
+    }
+    released = 1;
+    for (int i = 0; i < 2 * ROW; ++i) {
+        assert_ok(filch_job_wait(waiting[i], PATIENCE));
+        assert_ok(filch_job_release(waiting[i]));
+    }
+    for (int device = 0; device < 2; ++device) {
+        assert_ok(filch_job_release(awaited[device]));
+    }
+    assert_int_equal(failed, 0);
+    assert_int_equal(done, 2 * ROW);
+    assert_in_range(deepest, 1, FL_DEEP_WAIT + 1);
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +391,7 @@ int main(void)
         cmocka_unit_test(waits_stay_shallow_where_nested_tasks_go_apart),
         cmocka_unit_test(waits_stay_shallow_without_a_policy_of_the_host),
         cmocka_unit_test(crossed_waits_end_in_every_drive),
+        cmocka_unit_test(crossed_waits_for_bound_batches_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
