@@ -382,6 +382,84 @@ static void crossed_waits_for_bound_batches_end(void **state)
     assert_ok(filch_runtime_destroy(runtime));
 }
 
+/* --- Behind many jobs --- */
+
+enum { MANY_AHEAD = 40 };
+
+static filch_pending unfinished[MANY_AHEAD];
+static _Atomic int begun;
+
+static int begin_one(const filch_call *call)
+{
+    return filch_call_pend(call, &unfinished[begun++]) == FILCH_OK ? FILCH_PENDING : 1;
+}
+
+static int end_all(const filch_call *call)
+{
+    int wrong = begun != MANY_AHEAD;
+    (void)call;
+    for (int i = 0; i < begun; ++i) {
+        wrong += filch_pending_end(unfinished[i], 0, NULL) != FILCH_OK;
+    }
+    return wrong;
+}
+
+static filch_job *use(filch_runtime *runtime, filch_codelet *codelet, filch_data *data,
+                      filch_access_mode mode)
+{
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_access access = fixture_access(data, 0, mode);
+    filch_job *job;
+    (void)fixture_add(graph, codelet, NULL, &access, 1);
+    assert_ok(filch_graph_submit(graph, NULL, &job));
+    return job;
+}
+
+/* Deep waits stand behind many readers of a handle. None ends before the one found last runs. */
+static void a_wait_finds_the_last_of_many_jobs_ahead(void **state)
+{
+    static double values[8];
+    static const int first = 0;
+    filch_runtime *runtime = begin("host:1", FILCH_DRIVE_THREADS, (rule){.place = place_by_name});
+    filch_data *data = fixture_vector(runtime, values, sizeof(double), 8, 8);
+    filch_codelet *holds = fixture_codelet(runtime, "hold", hold, 0);
+    filch_codelet *waits = fixture_codelet(runtime, "wait", wait_for_one, sizeof(int));
+    filch_codelet *begins;
+    filch_codelet_desc pending = FILCH_CODELET_DESC_INIT;
+    filch_codelet *ends = fixture_codelet(runtime, "end", end_all, 0);
+    filch_codelet *nothing = fixture_codelet(runtime, "nothing", fixture_nothing, 0);
+    filch_job *readers[MANY_AHEAD + 1], *waiting[ROW];
+    (void)state;
+    pending.name = "begin";
+    pending.host = begin_one;
+    pending.flags = FILCH_CODELET_MAY_PEND;
+    assert_ok(filch_codelet_create(runtime, &pending, &begins));
+    held = released = begun = 0;
+    assert_ok(filch_graph_submit(one_task(runtime, holds, NULL, "on 0"), NULL, NULL));
+    assert_true(fixture_await(&held, 1));
+    for (int i = 0; i <= MANY_AHEAD; ++i) {
+        readers[i] = use(runtime, i == 0 ? ends : begins, data, FILCH_READ);
+    }
+    awaited[0] = use(runtime, nothing, data, FILCH_WRITE);
+    for (int i = 0; i < ROW; ++i) {
+        filch_graph *graph = one_task(runtime, waits, &first, "on 0");
+        assert_ok(filch_graph_submit(graph, NULL, &waiting[i]));
+    }
+    released = 1;
+    for (int i = 0; i < ROW; ++i) {
+        assert_ok(filch_job_wait(waiting[i], PATIENCE));
+        assert_ok(filch_job_release(waiting[i]));
+    }
+    for (int i = 0; i <= MANY_AHEAD; ++i) {
+        assert_ok(filch_job_wait(readers[i], PATIENCE));
+        assert_ok(filch_job_release(readers[i]));
+    }
+    assert_ok(filch_job_release(awaited[0]));
+    assert_int_equal(failed, 0);
+    assert_int_equal(deepest, FL_DEEP_WAIT + 1);
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +470,7 @@ int main(void)
         cmocka_unit_test(waits_stay_shallow_without_a_policy_of_the_host),
         cmocka_unit_test(crossed_waits_end_in_every_drive),
         cmocka_unit_test(crossed_waits_for_bound_batches_end),
+        cmocka_unit_test(a_wait_finds_the_last_of_many_jobs_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@
 #define MOST_AHEAD 16
 
 typedef struct fl_ahead {
+    uint32_t skip; /* number of jobs left out, which an earlier look collected */
     uint32_t count;
     fl_sought jobs[MOST_AHEAD];
 } fl_ahead;
@@ -29,7 +30,9 @@ static bool note(const filch_job *job, const void *user)
 {
     fl_ahead *ahead = (fl_ahead *)(uintptr_t)user;
     /* Under core->lock. */
-    if (job->blocked == 0) {
+    if (job->blocked == 0 && ahead->skip != 0) {
+        --ahead->skip;
+    } else if (job->blocked == 0) {
         ahead->jobs[ahead->count++] = (fl_sought){.job = job, .sequence = job->sequence};
     }
     return ahead->count == MOST_AHEAD;
@@ -62,25 +65,39 @@ bool fl_nested_pick_goal(fl_worker *w, fl_item *item)
     return fl_pick_goal(w, goal, item) || pick_ready(w, &sought, is_strict, item);
 }
 
-bool fl_nested_pick_ahead(fl_worker *w, fl_item *item)
+/* Tells whether the job may wait for others: a batch or a run of a closed graph that has started
+ * does not. Relaxed: a late look asks under the lock. */
+static bool may_wait(const filch_job *job)
 {
-    filch_job *goal = (filch_job *)(uintptr_t)w->now.frames->goal;
-    fl_ahead ahead = {.count = 0};
-    if (goal != NULL) {
-        (void)fl_job_waits_for(goal, note, &ahead);
-    }
-    for (uint32_t i = 0; i < ahead.count; ++i) {
-        if (pick_ready(w, &ahead.jobs[i], true, item)) {
+    return job->is_open || job->is_repetition || fl_load_relaxed(&job->started) == 0;
+}
+
+static bool pick_of(fl_worker *w, const fl_ahead *ahead, fl_item *item)
+{
+    for (uint32_t i = 0; i < ahead->count; ++i) {
+        if (pick_ready(w, &ahead->jobs[i], true, item)) {
             return true;
         }
     }
     fl_jobs_walk walk = {0};
-    for (filch_job *job; ahead.count != 0 && (job = fl_jobs_next(w, &walk)) != NULL;) {
-        if (has(&ahead, job) && fl_pick_goal(w, job, item)) {
+    for (filch_job *job; ahead->count != 0 && (job = fl_jobs_next(w, &walk)) != NULL;) {
+        if (has(ahead, job) && fl_pick_goal(w, job, item)) {
             return true;
         }
     }
     return false;
+}
+
+bool fl_nested_pick_ahead(fl_worker *w, fl_item *item)
+{
+    filch_job *goal = (filch_job *)(uintptr_t)w->now.frames->goal;
+    bool any = false, has_more = goal != NULL && may_wait(goal);
+    for (uint32_t skip = 0; has_more && !any; skip += MOST_AHEAD) {
+        fl_ahead ahead = {.skip = skip};
+        has_more = fl_job_waits_for(goal, note, &ahead);
+        any = pick_of(w, &ahead, item);
+    }
+    return any;
 }
 
 /* Tells whether any worker may run the claimed task: no part of its result is on the device. */
