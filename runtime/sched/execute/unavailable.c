@@ -224,6 +224,15 @@ static bool is_left(const fl_worker *w, const fl_task *task, const void *user)
            find_other(w, task, 0) == NULL;
 }
 
+/* Tells whether a task set aside is left to the worker. Under the static policy other devices'
+ * tasks stand there, too. */
+static bool is_left_aside(const fl_worker *w, const fl_task *task, const void *user)
+{
+    bool is_others = w->sched->policy == FILCH_POLICY_STATIC && task->home != w->index + 1 &&
+                     fl_other_for(w->sched, w, task, FL_OTHERS_GOOD, 0, may_have) != NULL;
+    return !is_others && is_left(w, task, user);
+}
+
 static void settle_shared(fl_worker *w)
 {
     fl_task *task;
@@ -231,7 +240,7 @@ static void settle_shared(fl_worker *w)
            (task = fl_shared_queue_drop(w, is_left)) != NULL) {
         settle_claimed(w, task, fl_ready_own(task));
     }
-    while ((task = fl_aside_take(w, is_left, NULL)) != NULL) {
+    while ((task = fl_aside_take(w, is_left_aside, NULL)) != NULL) {
         settle_claimed(w, task, task->is_poisoned);
     }
 }
