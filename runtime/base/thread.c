@@ -52,6 +52,20 @@ static struct timespec deadline_in(uint64_t ns)
     return at;
 }
 
+bool fl_thread_has_stack(void)
+{
+    pthread_attr_t attributes;
+    void *lowest = NULL;
+    size_t size = 0;
+
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return false;
+    (void)pthread_attr_getstack(&attributes, &lowest, &size);
+    (void)pthread_attr_destroy(&attributes);
+    size_t left = (size_t)((uintptr_t)__builtin_frame_address(0) - (uintptr_t)lowest);
+    return left > size / 2 && left <= size;
+}
+
 uint64_t fl_thread_id(void)
 {
     /* Address or number of the thread's control block: no system call, and never 0. */

@@ -42,6 +42,8 @@ void fl_thread_join(fl_thread thread);
 void fl_thread_yield(void);
 /* Returns a number unique to the calling thread among living threads, never 0. */
 uint64_t fl_thread_id(void);
+/* Whether more than half of the calling thread's stack is free; false if its bounds are unknown. */
+bool fl_thread_has_stack(void);
 /* Names the calling thread for debuggers and tools (cut to 15 characters). */
 void fl_thread_name(const char *name);
 /* Sets the delay by which the system may end the calling thread's sleeps late to save power (Linux:

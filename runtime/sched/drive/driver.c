@@ -3,9 +3,11 @@
  * filch_runtime_poll, or a task waiting for nested work. The virtual clock is in virtual.c. */
 #include "sched/drive/driver.h"
 
+#include "sched/account/ledger.h"
 #include "sched/account/preempt.h"
 #include "sched/execute/host_call.h"
 #include "sched/execute/nested_wait.h"
+#include "sched/execute/next.h"
 #include "sched/execute/step.h"
 #include "sched/execute/unavailable.h"
 #include "sched/worker/device.h"
@@ -13,6 +15,10 @@
 #include "sched/worker/sched.h"
 #include "sched/worker/tuning.h"
 #include "sched/worker/wake.h"
+
+/* A deep wait takes any work after no worker has worked for so long. Rule of thumb: work that
+ * somebody comes to is taken within a few naps (FL_NAP_LEAST_NS). */
+#define STUCK_NS 10000000u
 
 static bool is_stopping(const fl_sched *sched)
 {
@@ -224,6 +230,47 @@ int fl_drive_thread(void *arg)
     return 0;
 }
 
+/* Whether a worker sleeps, and nobody has woken it. Relaxed: a guess. */
+static bool is_idle(const fl_worker *w)
+{
+    return (fl_load_relaxed(&w->sched->idle[w->index / 64]) >> w->index % 64 & 1) != 0;
+}
+
+/* Whether no worker has worked for a while, nor is about to. */
+static bool has_nobody_worked(const fl_worker *w)
+{
+    const fl_sched *sched = w->sched;
+    bool are_threads = sched->drive == FILCH_DRIVE_THREADS;
+    uint64_t t = fl_worker_clock(w);
+    for (uint32_t i = 0; i < sched->count; ++i) {
+        const fl_worker *other = &sched->workers[i];
+        fl_reading reading;
+        fl_ledger_read(&other->ledger, t, &reading);
+        if (reading.kind == FL_SPELL_ON || t < reading.idle_since + STUCK_NS ||
+            (are_threads && other != w && !is_idle(other))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Looks for any work in a deep wait. The end of the wait may hang on a task that the goal does not
+ * name: one that ends a pending task, or closes a graph. False: others work, or there is nothing to
+ * do, or little of the stack is left. */
+static bool advance_stuck(fl_worker *w)
+{
+    if (!has_nobody_worked(w) || !fl_thread_has_stack()) {
+        return false;
+    }
+    w->now.frames->takes_any = true;
+    fl_act act = fl_worker_step(w);
+    w->now.frames->takes_any = false;
+    if (act == FL_ACT_RUN) {
+        fl_worker_run(w);
+    }
+    return act != FL_ACT_WAIT;
+}
+
 /* Advances a nested wait once. In poll mode, drives every worker not held by a second thread. */
 static void advance_nested(fl_worker *w, const fl_goal *goal, uint64_t deadline)
 {
@@ -236,6 +283,11 @@ static void advance_nested(fl_worker *w, const fl_goal *goal, uint64_t deadline)
         worked = polled.worked || fl_full_relieve(w) || fl_nested_set_aside(w);
         uint64_t nap = fl_time_now() + FL_NAP_LEAST_NS;
         deadline = nap < deadline ? nap : deadline;
+    }
+    if (!worked && fl_worker_is_deep(w)) {
+        worked = advance_stuck(w);
+        uint64_t look_at = fl_time_now() + STUCK_NS;
+        deadline = look_at < deadline ? look_at : deadline;
     }
     if (!worked) {
         rest(w, goal, deadline);

@@ -257,16 +257,6 @@ static bool pick_ahead(fl_worker *w, fl_item *item)
     return true;
 }
 
-/* Picks from a batch that the waits of other devices may need and cannot run. */
-static bool pick_bound(fl_worker *w, fl_item *item)
-{
-    if (!fl_pick_bound(w, item)) {
-        return false;
-    }
-    take_private(w, item);
-    return true;
-}
-
 /* Picks in a nested wait. *is_all: the wait takes nothing else. */
 static __attribute__((noinline)) bool pick_in_wait(fl_worker *w, fl_item *item, bool *is_all)
 {
@@ -287,8 +277,7 @@ static __attribute__((noinline)) bool pick_in_wait(fl_worker *w, fl_item *item, 
         /* The goal may need a task that no second worker can find, and so may the goals of other
          * waits. */
         return pick_ahead(w, item) ||
-               (fl_nested_set_aside(w) && (pick_goal(w, item) || pick_ahead(w, item))) ||
-               pick_bound(w, item);
+               (fl_nested_set_aside(w) && (pick_goal(w, item) || pick_ahead(w, item)));
     }
     *is_all = false;
     return false;

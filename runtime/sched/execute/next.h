@@ -17,7 +17,8 @@ bool fl_item_admit(fl_worker *worker, fl_item *item);
 /* Whether a nested wait takes only work that it needs (FL_DEEP_WAIT). */
 static inline bool fl_worker_is_deep(const fl_worker *w)
 {
-    return w->now.frames != NULL && w->now.frames->depth > FL_DEEP_WAIT;
+    const fl_frame *wait = w->now.frames;
+    return wait != NULL && wait->depth > FL_DEEP_WAIT && !wait->takes_any;
 }
 
 #endif

@@ -252,28 +252,6 @@ bool fl_pick_range(fl_worker *w, bool may_begin, fl_item *item)
     return false;
 }
 
-/* Tells whether some host device may not run the batch. */
-static bool is_bound(const fl_sched *sched, const filch_job *job)
-{
-    const uint64_t *devices = fl_batch_devices(job->batch);
-    bool is_for_all = true;
-    for (uint32_t i = 0; i < sched->count && is_for_all; ++i) {
-        is_for_all = !sched->workers[i].device->is_synchronous || fl_devices_have(devices, i);
-    }
-    return !is_for_all;
-}
-
-bool fl_pick_bound(fl_worker *w, fl_item *item)
-{
-    fl_jobs_walk walk = {0};
-    for (filch_job *job; (job = fl_jobs_next(w, &walk)) != NULL;) {
-        if (job->batch != NULL && is_bound(w->sched, job) && pick_chunk(w, job, item)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool cut_half(const fl_worker *w, const filch_job *job, fl_range *range, uint32_t *lo,
                      uint32_t *hi)
 {

@@ -11,9 +11,6 @@ bool fl_pick_range(fl_worker *worker, bool may_begin, fl_item *item);
 /* Takes an item from the ranges of a job that the caller keeps alive: from the worker's own share,
  * else from another worker's. False: none. */
 bool fl_pick_goal(fl_worker *worker, filch_job *job, fl_item *item);
-/* Takes a chunk from the worker's own share of a batch that some other host device may not run.
- * False: none. */
-bool fl_pick_bound(fl_worker *worker, fl_item *item);
 /* Takes a part without gaps from the worker's part of a batch, for every kind of cut. */
 bool fl_pieces_take_any(const fl_worker *worker, filch_job *job, uint32_t *lo, uint32_t *hi);
 /* Gives back a chunk, the last chunk taken from the worker's part. False: impossible. */

@@ -35,6 +35,7 @@ typedef struct fl_frame {
     struct fl_worker *worker;
     struct fl_frame *outer;
     uint32_t depth;            /* 1: outermost */
+    bool takes_any;            /* for one look: the wait takes any work, deep as it may be */
     int64_t floors[FL_LEVELS]; /* ends of the worker's deques when the wait began */
 } fl_frame;
 

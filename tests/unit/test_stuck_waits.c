@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many tasks that wait, deep on one stack, for what a task ends that no job names: one that ends a
+ * pending task, or closes a graph. All of them end. While others work, the stack does not grow. */
+#define _GNU_SOURCE
+#include <string.h>
+#include <time.h>
+
+#include "base/thread.h"
+#include "fixture.h"
+#include "patience.h"
+#include "sched/worker/parts.h"
+
+enum { CROWD = FL_DEEP_WAIT + 8 };
+
+static _Thread_local int depth;
+static _Atomic int deepest, failed, begun, held, released, refuses, ran_on;
+static filch_job *awaited;
+static filch_graph *unclosed;
+static filch_pending unended;
+
+/* --- Tasks --- */
+
+static int begin(const filch_call *call)
+{
+    if (filch_call_pend(call, &unended) != FILCH_OK) {
+        return 1;
+    }
+    begun = 1;
+    return FILCH_PENDING;
+}
+
+static int end(const filch_call *call)
+{
+    (void)call;
+    return fixture_await(&begun, 1) && filch_pending_end(unended, 0, NULL) == FILCH_OK ? 0 : 1;
+}
+
+static int close_graph(const filch_call *call)
+{
+    (void)call;
+    return filch_graph_close(unclosed) == FILCH_OK ? 0 : 1;
+}
+
+static int wait_deep(const filch_call *call)
+{
+    (void)call;
+    ++depth;
+    for (int most = deepest;
+         most < depth && !atomic_compare_exchange_weak(&deepest, &most, depth);) {
+    }
+    failed += filch_job_wait(awaited, PATIENCE) != FILCH_OK;
+    --depth;
+    return 0;
+}
+
+/* Works until it is released. */
+static int hold(const filch_call *call)
+{
+    (void)call;
+    ++held;
+    return fixture_await(&released, 1) ? 0 : 1;
+}
+
+static int wait_if_let(const filch_call *call)
+{
+    ran_on = (int)call->device;
+    return refuses ? 1 : wait_deep(call);
+}
+
+/* --- Runtimes --- */
+
+static filch_runtime *open_runtime(const char *devices, filch_drive drive, filch_policy policy)
+{
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
+    filch_runtime *runtime = NULL;
+    config.devices = devices;
+    config.drive = drive;
+    config.policy = policy;
+    deepest = failed = begun = held = released = refuses = 0;
+    ran_on = -1;
+    assert_ok(filch_runtime_create(&config, NULL, &runtime));
+    return runtime;
+}
+
+static filch_codelet *pending_codelet(filch_runtime *runtime)
+{
+    filch_codelet_desc desc = FILCH_CODELET_DESC_INIT;
+    filch_codelet *codelet;
+    desc.name = "begin";
+    desc.host = begin;
+    desc.flags = FILCH_CODELET_MAY_PEND;
+    assert_ok(filch_codelet_create(runtime, &desc, &codelet));
+    return codelet;
+}
+
+static filch_job *submit_one(filch_runtime *runtime, filch_codelet *codelet, uint32_t affinity)
+{
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    filch_task task;
+    filch_job *job;
+    desc.codelet = codelet;
+    desc.affinity = affinity;
+    assert_ok(filch_graph_add(graph, &desc, &task));
+    assert_ok(filch_graph_submit(graph, NULL, &job));
+    return job;
+}
+
+/* A first task makes many ready that wait, and at a place among them the one that ends the waits.
+ */
+static void submit_crowd(filch_runtime *runtime, filch_host_fn ending, int place)
+{
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_codelet *nothing = fixture_codelet(runtime, "nothing", fixture_nothing, 0);
+    filch_codelet *waits = fixture_codelet(runtime, "wait", wait_deep, 0);
+    filch_codelet *ends = fixture_codelet(runtime, "end", ending, 0);
+    filch_task first = fixture_add(graph, nothing, NULL, NULL, 0);
+    for (int i = 0; i < CROWD; ++i) {
+        filch_task task = fixture_add(graph, i == place ? ends : waits, NULL, NULL, 0);
+        assert_ok(filch_graph_edge(graph, first, task));
+    }
+    assert_ok(fixture_run(graph));
+    assert_int_equal(failed, 0);
+    assert_ok(filch_job_wait(awaited, PATIENCE));
+    assert_ok(filch_job_release(awaited));
+}
+
+/* --- Waits that end --- */
+
+typedef struct way {
+    const char *devices;
+    filch_drive drive;
+    filch_policy policy;
+} way;
+
+static const way ways[] = {{"host:1", FILCH_DRIVE_THREADS, FILCH_POLICY_STEAL},
+                           {"host:2", FILCH_DRIVE_THREADS, FILCH_POLICY_STEAL},
+                           {"host:1", FILCH_DRIVE_THREADS, FILCH_POLICY_STATIC},
+                           {"host:2", FILCH_DRIVE_THREADS, FILCH_POLICY_STATIC},
+                           {"host:1", FILCH_DRIVE_POLL, FILCH_POLICY_STEAL},
+                           {"host:2", FILCH_DRIVE_POLL, FILCH_POLICY_STEAL},
+                           {"host:2", FILCH_DRIVE_POLL, FILCH_POLICY_STATIC}};
+enum { WAYS = sizeof ways / sizeof *ways };
+static const int places[] = {0, FL_DEEP_WAIT, CROWD - 4, CROWD - 1};
+enum { PLACES = sizeof places / sizeof *places };
+
+static void a_pending_task_is_ended_by_a_task_that_is_ready(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < WAYS * PLACES; ++k) {
+        const way *at = &ways[k / PLACES];
+        filch_runtime *runtime = open_runtime(at->devices, at->drive, at->policy);
+        awaited = submit_one(runtime, pending_codelet(runtime), 0);
+        submit_crowd(runtime, end, places[k % PLACES]);
+        assert_ok(filch_runtime_destroy(runtime));
+    }
+}
+
+static void a_graph_is_closed_by_a_task_that_is_ready(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < WAYS * PLACES; ++k) {
+        const way *at = &ways[k / PLACES];
+        filch_runtime *runtime = open_runtime(at->devices, at->drive, at->policy);
+        unclosed = fixture_graph(runtime, FILCH_GRAPH_OPEN);
+        assert_ok(filch_graph_submit(unclosed, NULL, &awaited));
+        submit_crowd(runtime, close_graph, places[k % PLACES]);
+        assert_ok(filch_runtime_destroy(runtime));
+    }
+}
+
+/* --- Batches that one device may run --- */
+
+enum { BATCHES = 3 * FL_DEEP_WAIT };
+
+/* A batch of one item that has failed. */
+static filch_job *failed_batch(filch_runtime *runtime, filch_codelet *codelet)
+{
+    filch_batch_desc desc = FILCH_BATCH_DESC_INIT;
+    filch_job *job;
+    desc.codelet = codelet;
+    desc.n = 1;
+    refuses = 1;
+    assert_ok(filch_batch_submit(runtime, &desc, NULL, &job));
+    assert_status(filch_job_wait(job, PATIENCE), FILCH_TASK_FAILED);
+    refuses = 0;
+    ran_on = -1;
+    return job;
+}
+
+/* Its rest, for one device. */
+static filch_job *resume_on(filch_job *job, uint32_t device)
+{
+    filch_resume_desc desc = FILCH_RESUME_DESC_INIT;
+    filch_job *rest;
+    desc.devices = &device;
+    desc.device_count = 1;
+    assert_ok(filch_job_resume(job, &desc, NULL, &rest));
+    assert_ok(filch_job_release(job));
+    return rest;
+}
+
+static void release(filch_job *job)
+{
+    assert_ok(filch_job_wait(job, PATIENCE));
+    assert_ok(filch_job_release(job));
+}
+
+/* They wait one in the other, no deeper than other tasks, while the other device works. */
+static void bound_batches_stay_shallow_while_others_work(void **state)
+{
+    const struct timespec nap = {0, 100000000};
+    filch_runtime *runtime = open_runtime("host:2", FILCH_DRIVE_THREADS, FILCH_POLICY_STATIC);
+    filch_codelet *waits = fixture_codelet(runtime, "wait if let", wait_if_let, 0);
+    filch_job *holding, *rests[BATCHES];
+    (void)state;
+    for (int i = 0; i < BATCHES; ++i) {
+        rests[i] = failed_batch(runtime, waits);
+    }
+    awaited = submit_one(runtime, pending_codelet(runtime), 1);
+    assert_true(fixture_await(&begun, 1));
+    holding = submit_one(runtime, fixture_codelet(runtime, "hold", hold, 0), 2);
+    assert_true(fixture_await(&held, 1));
+    for (int i = 0; i < BATCHES; ++i) {
+        rests[i] = resume_on(rests[i], 0);
+    }
+    assert_true(fixture_await(&deepest, FL_DEEP_WAIT + 1));
+    (void)nanosleep(&nap, NULL); /* several times as long as a wait needs to be taken for stuck */
+    assert_int_equal(deepest, FL_DEEP_WAIT + 1);
+    released = 1;
+    assert_ok(filch_pending_end(unended, 0, NULL));
+    release(holding);
+    for (int i = 0; i < BATCHES; ++i) {
+        release(rests[i]);
+    }
+    release(awaited);
+    assert_int_equal(failed, 0);
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
+/* A withdrawn device whose task waits begins nothing that the wait does not need. */
+static void a_withdrawn_device_leaves_a_bound_batch(void **state)
+{
+    filch_runtime *runtime = open_runtime("host:2", FILCH_DRIVE_THREADS, FILCH_POLICY_STATIC);
+    filch_codelet *waits = fixture_codelet(runtime, "wait if let", wait_if_let, 0);
+    filch_job *waiting, *rest = failed_batch(runtime, waits);
+    (void)state;
+    awaited = submit_one(runtime, pending_codelet(runtime), 1);
+    assert_true(fixture_await(&begun, 1));
+    waiting = submit_one(runtime, fixture_codelet(runtime, "wait", wait_deep, 0), 2);
+    assert_true(fixture_await(&deepest, 1));
+    assert_ok(filch_device_withdraw(runtime, 1));
+    rest = resume_on(rest, 1);
+    assert_status(filch_job_wait(rest, 0.1), FILCH_TIMEOUT);
+    assert_int_equal(ran_on, -1);
+    assert_ok(filch_device_readmit(runtime, 1));
+    assert_ok(filch_pending_end(unended, 0, NULL));
+    release(rest);
+    release(waiting);
+    release(awaited);
+    assert_int_equal(ran_on, 1);
+    assert_int_equal(failed, 0);
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
+/* --- The stack --- */
+
+enum { STEP = 16384 };
+
+/* Calls itself while more than half of the stack is free; returns how often. */
+static __attribute__((noinline)) int descend(int calls)
+{
+    volatile char room[STEP];
+    memset((char *)(uintptr_t)room, calls, sizeof room);
+    int deeper = fl_thread_has_stack() ? descend(calls + 1) : calls;
+    return deeper + (room[STEP / 2] != (char)calls);
+}
+
+static int descend_on_a_thread(void *calls)
+{
+    *(int *)calls = descend(0);
+    return 0;
+}
+
+static void half_of_a_stack_is_left(void **state)
+{
+    fl_thread thread;
+    int calls = 0;
+    (void)state;
+    assert_ok(fl_thread_start(&thread, descend_on_a_thread, &calls));
+    fl_thread_join(thread);
+    assert_in_range(calls, 4, 1 << 16);
+    assert_true(fl_thread_has_stack());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pending_task_is_ended_by_a_task_that_is_ready),
+        cmocka_unit_test(a_graph_is_closed_by_a_task_that_is_ready),
+        cmocka_unit_test(bound_batches_stay_shallow_while_others_work),
+        cmocka_unit_test(a_withdrawn_device_leaves_a_bound_batch),
+        cmocka_unit_test(half_of_a_stack_is_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
