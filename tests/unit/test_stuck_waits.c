@@ -2,6 +2,7 @@
 /* Many tasks that wait, deep on one stack, for what a task ends that no job names: one that ends a
  * pending task, or closes a graph. All of them end. While others work, the stack does not grow. */
 #define _GNU_SOURCE
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -108,14 +109,14 @@ static filch_job *submit_one(filch_runtime *runtime, filch_codelet *codelet, uin
 
 /* A first task makes many ready that wait, and at a place among them the one that ends the waits.
  */
-static void submit_crowd(filch_runtime *runtime, filch_host_fn ending, int place)
+static void submit_crowd(filch_runtime *runtime, filch_host_fn ending, int count, int place)
 {
     filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
     filch_codelet *nothing = fixture_codelet(runtime, "nothing", fixture_nothing, 0);
     filch_codelet *waits = fixture_codelet(runtime, "wait", wait_deep, 0);
     filch_codelet *ends = fixture_codelet(runtime, "end", ending, 0);
     filch_task first = fixture_add(graph, nothing, NULL, NULL, 0);
-    for (int i = 0; i < CROWD; ++i) {
+    for (int i = 0; i < count; ++i) {
         filch_task task = fixture_add(graph, i == place ? ends : waits, NULL, NULL, 0);
         assert_ok(filch_graph_edge(graph, first, task));
     }
@@ -151,7 +152,7 @@ static void a_pending_task_is_ended_by_a_task_that_is_ready(void **state)
         const way *at = &ways[k / PLACES];
         filch_runtime *runtime = open_runtime(at->devices, at->drive, at->policy);
         awaited = submit_one(runtime, pending_codelet(runtime), 0);
-        submit_crowd(runtime, end, places[k % PLACES]);
+        submit_crowd(runtime, end, CROWD, places[k % PLACES]);
         assert_ok(filch_runtime_destroy(runtime));
     }
 }
@@ -164,7 +165,45 @@ static void a_graph_is_closed_by_a_task_that_is_ready(void **state)
         filch_runtime *runtime = open_runtime(at->devices, at->drive, at->policy);
         unclosed = fixture_graph(runtime, FILCH_GRAPH_OPEN);
         assert_ok(filch_graph_submit(unclosed, NULL, &awaited));
-        submit_crowd(runtime, close_graph, places[k % PLACES]);
+        submit_crowd(runtime, close_graph, CROWD, places[k % PLACES]);
+        assert_ok(filch_runtime_destroy(runtime));
+    }
+}
+
+/* Workers that search for a second before they sleep. */
+static void waits_of_workers_that_search_end(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("FILCH_SPIN_US", "1000000", 1), 0);
+    for (size_t k = 0; k < PLACES; ++k) {
+        filch_runtime *runtime = open_runtime("host:2", FILCH_DRIVE_THREADS, FILCH_POLICY_STEAL);
+        awaited = submit_one(runtime, pending_codelet(runtime), 0);
+        submit_crowd(runtime, end, CROWD, places[k]);
+        assert_ok(filch_runtime_destroy(runtime));
+    }
+    assert_int_equal(unsetenv("FILCH_SPIN_US"), 0);
+}
+
+static int end_and_release(const filch_call *call)
+{
+    released = 1;
+    return end(call);
+}
+
+/* One task works until one that stands aside lets it end. */
+static void a_task_that_works_holds_up_no_wait(void **state)
+{
+    enum { FEW = FL_DEEP_WAIT + 3 };
+    static const int behind[] = {0, FL_DEEP_WAIT, FEW - 1};
+    (void)state;
+    for (size_t k = 0; k < sizeof behind / sizeof *behind; ++k) {
+        filch_runtime *runtime = open_runtime("host:2", FILCH_DRIVE_THREADS, FILCH_POLICY_STEAL);
+        filch_job *holding = submit_one(runtime, fixture_codelet(runtime, "hold", hold, 0), 0);
+        assert_true(fixture_await(&held, 1));
+        awaited = submit_one(runtime, pending_codelet(runtime), 0);
+        submit_crowd(runtime, end_and_release, FEW, behind[k]);
+        assert_ok(filch_job_wait(holding, PATIENCE));
+        assert_ok(filch_job_release(holding));
         assert_ok(filch_runtime_destroy(runtime));
     }
 }
@@ -206,10 +245,12 @@ static void release(filch_job *job)
     assert_ok(filch_job_release(job));
 }
 
-/* They wait one in the other, no deeper than other tasks, while the other device works. */
+/* They wait one in the other, no deeper than other tasks, while the other device works: one more
+ * for each second without anything to do. */
 static void bound_batches_stay_shallow_while_others_work(void **state)
 {
     const struct timespec nap = {0, 100000000};
+    time_t start = time(NULL);
     filch_runtime *runtime = open_runtime("host:2", FILCH_DRIVE_THREADS, FILCH_POLICY_STATIC);
     filch_codelet *waits = fixture_codelet(runtime, "wait if let", wait_if_let, 0);
     filch_job *holding, *rests[BATCHES];
@@ -226,7 +267,7 @@ static void bound_batches_stay_shallow_while_others_work(void **state)
     }
     assert_true(fixture_await(&deepest, FL_DEEP_WAIT + 1));
     (void)nanosleep(&nap, NULL); /* several times as long as a wait needs to be taken for stuck */
-    assert_int_equal(deepest, FL_DEEP_WAIT + 1);
+    assert_in_range(deepest, FL_DEEP_WAIT + 1, FL_DEEP_WAIT + 2 + time(NULL) - start);
     released = 1;
     assert_ok(filch_pending_end(unended, 0, NULL));
     release(holding);
@@ -298,6 +339,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pending_task_is_ended_by_a_task_that_is_ready),
         cmocka_unit_test(a_graph_is_closed_by_a_task_that_is_ready),
+        cmocka_unit_test(waits_of_workers_that_search_end),
+        cmocka_unit_test(a_task_that_works_holds_up_no_wait),
         cmocka_unit_test(bound_batches_stay_shallow_while_others_work),
         cmocka_unit_test(a_withdrawn_device_leaves_a_bound_batch),
         cmocka_unit_test(half_of_a_stack_is_left),

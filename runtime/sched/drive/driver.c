@@ -16,9 +16,11 @@
 #include "sched/worker/tuning.h"
 #include "sched/worker/wake.h"
 
-/* A deep wait takes any work after no worker has worked for so long. Rule of thumb: work that
- * somebody comes to is taken within a few naps (FL_NAP_LEAST_NS). */
+/* A deep wait takes any work after no worker has worked for STUCK_NS, or after it has found nothing
+ * itself for FRUITLESS_NS: others may work without end. Rules of thumb: work that somebody comes to
+ * is taken within a few naps (FL_NAP_LEAST_NS); a frame a second fills no stack soon. */
 #define STUCK_NS 10000000u
+#define FRUITLESS_NS 1000000000u
 
 static bool is_stopping(const fl_sched *sched)
 {
@@ -230,61 +232,107 @@ int fl_drive_thread(void *arg)
     return 0;
 }
 
-/* Whether a worker sleeps, and nobody has woken it. Relaxed: a guess. */
+/* Whether a worker sleeps, and nobody has woken it, or finds nothing. Relaxed: a guess. */
 static bool is_idle(const fl_worker *w)
 {
-    return (fl_load_relaxed(&w->sched->idle[w->index / 64]) >> w->index % 64 & 1) != 0;
+    return (fl_load_relaxed(&w->sched->idle[w->index / 64]) >> w->index % 64 & 1) != 0 ||
+           fl_load_relaxed(&w->queues.state) == FL_WORKER_SEARCHING;
 }
 
-/* Whether no worker has worked for a while, nor is about to. */
-static bool has_nobody_worked(const fl_worker *w)
+static bool has_idled(const fl_worker *w, uint64_t t, uint64_t ns)
+{
+    fl_reading reading;
+    fl_ledger_read(&w->ledger, t, &reading);
+    return reading.kind != FL_SPELL_ON && t >= reading.idle_since + ns;
+}
+
+/* Whether to take any work in a deep wait. The end of the wait may hang on a task that the goal
+ * does not name: one that ends a pending task, or closes a graph. */
+static bool is_stuck(const fl_worker *w)
 {
     const fl_sched *sched = w->sched;
     bool are_threads = sched->drive == FILCH_DRIVE_THREADS;
-    uint64_t t = fl_worker_clock(w);
+    uint64_t t = fl_worker_clock(w), ns = w->now.frames->goes_on ? 0 : STUCK_NS;
+    if (has_idled(w, t, FRUITLESS_NS)) {
+        return true;
+    }
     for (uint32_t i = 0; i < sched->count; ++i) {
         const fl_worker *other = &sched->workers[i];
-        fl_reading reading;
-        fl_ledger_read(&other->ledger, t, &reading);
-        if (reading.kind == FL_SPELL_ON || t < reading.idle_since + STUCK_NS ||
-            (are_threads && other != w && !is_idle(other))) {
+        if (!has_idled(other, t, ns) || (are_threads && other != w && !is_idle(other))) {
             return false;
         }
     }
     return true;
 }
 
-/* Looks for any work in a deep wait. The end of the wait may hang on a task that the goal does not
- * name: one that ends a pending task, or closes a graph. False: others work, or there is nothing to
- * do, or little of the stack is left. */
+/* Whether the stack has room for items that wait in turn. The first refusal in a runtime is logged.
+ */
+static bool has_stack(fl_worker *w)
+{
+    fl_frame *wait = w->now.frames;
+    if (!wait->has_asked) {
+        wait->has_asked = true;
+        wait->has_stack = fl_thread_has_stack();
+    }
+    /* Relaxed, both accesses: a count. */
+    if (!wait->has_stack && fl_load_relaxed(&w->sched->stacks_full) == 0 &&
+        fl_add_relaxed(&w->sched->stacks_full, 1) == 0) {
+        fl_log_write(&w->sched->core->log, FILCH_LOG_WARNING,
+                     "device %s: tasks wait %u deep, and half of the stack is used: the last wait "
+                     "takes only work of its job",
+                     w->device->info.name, wait->depth);
+    }
+    return wait->has_stack;
+}
+
+/* Looks for any work in a deep wait; in poll mode on every worker not held by a second thread.
+ * False: there is none, or the look would be too early. */
 static bool advance_stuck(fl_worker *w)
 {
-    if (!has_nobody_worked(w) || !fl_thread_has_stack()) {
+    fl_frame *wait = w->now.frames;
+    if (!is_stuck(w) || !has_stack(w)) {
+        wait->goes_on = false;
         return false;
     }
-    w->now.frames->takes_any = true;
+    wait->has_nested = false;
+    wait->takes_any = true;
     fl_act act = fl_worker_step(w);
-    w->now.frames->takes_any = false;
+    wait->takes_any = false;
+    bool worked = act != FL_ACT_WAIT;
     if (act == FL_ACT_RUN) {
         fl_worker_run(w);
+    } else if (!worked && w->sched->drive == FILCH_DRIVE_POLL) {
+        fl_polled polled = {0};
+        wait->takes_any = true;
+        fl_drive_round(w->sched, &polled);
+        wait->takes_any = false;
+        worked = polled.worked;
     }
-    return act != FL_ACT_WAIT;
+    /* Items that do not wait add nothing to the stack. */
+    wait->goes_on = worked && !wait->has_nested;
+    return worked;
 }
 
 /* Advances a nested wait once. In poll mode, drives every worker not held by a second thread. */
 static void advance_nested(fl_worker *w, const fl_goal *goal, uint64_t deadline)
 {
     fl_sched *sched = w->sched;
-    bool worked = advance(w);
+    fl_act act = fl_worker_step(w);
+    bool worked = act != FL_ACT_WAIT;
+    if (act == FL_ACT_RUN) {
+        w->now.frames->goes_on = false;
+        fl_worker_run(w);
+    }
     if (!worked && sched->drive == FILCH_DRIVE_POLL) {
         fl_polled polled = {0};
         fl_drive_round(sched, &polled);
+        w->now.frames->goes_on = w->now.frames->goes_on && !polled.worked;
         /* The workers further down the stack do not come to their tasks meanwhile. */
         worked = polled.worked || fl_full_relieve(w) || fl_nested_set_aside(w);
         uint64_t nap = fl_time_now() + FL_NAP_LEAST_NS;
         deadline = nap < deadline ? nap : deadline;
     }
-    if (!worked && fl_worker_is_deep(w)) {
+    if (!worked && fl_worker_waits_deep(w)) {
         worked = advance_stuck(w);
         uint64_t look_at = fl_time_now() + STUCK_NS;
         deadline = look_at < deadline ? look_at : deadline;

@@ -285,7 +285,7 @@ static filch_status open_wait(fl_scheduler *self, const fl_open_wait *what, doub
                                         [FL_PRESSURE_VAIN] = FILCH_DEADLOCK};
     fl_sched *sched = sched_of(self);
     fl_worker *w = fl_sched_self(sched);
-    if (w != NULL && (w->ready.in_step || fl_worker_is_deep(w))) {
+    if (w != NULL && (w->ready.in_step || fl_worker_waits_deep(w))) {
         return w->ready.in_step ? FILCH_WRONG_STATE : FILCH_DEADLOCK;
     }
     fl_pressure_wait wait;

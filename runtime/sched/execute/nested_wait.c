@@ -201,6 +201,9 @@ filch_status fl_nested_open(fl_worker *w, fl_nested *nested, const filch_job *go
                           .begin = fl_clock_now(&core->clock),
                           .nested_ns = w->ledger.nested_ns};
     fl_stretch_restart(w, nested->begin);
+    if (outer != NULL) {
+        outer->has_nested = true;
+    }
     suspend(w);
     for (uint32_t level = 0; level < FL_LEVELS; ++level) {
         /* Relaxed: only we move the bottom. */

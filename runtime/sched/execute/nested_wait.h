@@ -10,8 +10,8 @@
  * Deep waits end. A worker in a deep wait sleeps only after it has set aside all ready tasks that
  * nobody else finds (ready/aside.h), and has woken the others: no two deep waits keep tasks from
  * each other. A wait may hang on work that its goal does not name, or that only this device may run
- * (filch_job_resume): when nobody works, a deep wait takes any work, while the stack has room
- * (drive/driver.c). */
+ * (filch_job_resume): when nobody works, or after a second, a deep wait takes any work, while the
+ * stack has room (drive/driver.c). */
 #ifndef FL_SCHED_EXECUTE_NESTED_WAIT_H
 #define FL_SCHED_EXECUTE_NESTED_WAIT_H
 

@@ -14,11 +14,16 @@ void fl_worker_take(fl_worker *worker, fl_task *task, bool poisoned, fl_item *it
  * dealt with. */
 bool fl_item_admit(fl_worker *worker, fl_item *item);
 
-/* Whether a nested wait takes only work that it needs (FL_DEEP_WAIT). */
+/* Whether the worker is in a deep wait (FL_DEEP_WAIT). */
+static inline bool fl_worker_waits_deep(const fl_worker *w)
+{
+    return w->now.frames != NULL && w->now.frames->depth > FL_DEEP_WAIT;
+}
+
+/* Whether a nested wait takes only work that it needs. */
 static inline bool fl_worker_is_deep(const fl_worker *w)
 {
-    const fl_frame *wait = w->now.frames;
-    return wait != NULL && wait->depth > FL_DEEP_WAIT && !wait->takes_any;
+    return fl_worker_waits_deep(w) && !w->now.frames->takes_any;
 }
 
 #endif

@@ -34,8 +34,13 @@ typedef struct fl_frame {
     /* Worker of the item. In poll mode the frames of one thread are of several workers. */
     struct fl_worker *worker;
     struct fl_frame *outer;
-    uint32_t depth;            /* 1: outermost */
-    bool takes_any;            /* for one look: the wait takes any work, deep as it may be */
+    uint32_t depth; /* 1: outermost */
+    /* Of a deep wait that takes any work when it is stuck (drive/driver.c). */
+    bool takes_any;  /* for one look */
+    bool has_nested; /* an item that the wait has taken has waited in turn */
+    bool goes_on;    /* the last such look had work that did not wait: the next one comes at once,
+                        unless that work has woken somebody */
+    bool has_asked, has_stack; /* whether the stack was looked at, and has room */
     int64_t floors[FL_LEVELS]; /* ends of the worker's deques when the wait began */
 } fl_frame;
 

@@ -153,6 +153,7 @@ struct fl_sched {
     fl_pendings pendings;
     fl_pressure pressure;
     fl_aside aside;
+    _Atomic uint32_t stacks_full; /* deep waits that found their stack half used; relaxed */
 
     fl_event_polling polling;
 

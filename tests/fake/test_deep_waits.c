@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GPU is lost while tasks of a core that it could run stand aside, as the core is deep in nested
- * waits: under the static policy they are the core's, and it runs them. */
+/* Cores that are deep in nested waits beside a GPU: tasks that stand aside meanwhile when the GPU
+ * is lost, and waits that the GPU's task lets end. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <setjmp.h>
@@ -96,6 +96,8 @@ static filch_job *submit_crowd(uint64_t cells[BUMPS][N])
     return submit(crowd);
 }
 
+/* Under the static policy tasks of a core that the GPU could run are the core's, which runs them.
+ */
 static void tasks_of_a_core_outlive_a_gpu(void **state)
 {
     static uint64_t cells[BUMPS][N];
@@ -124,12 +126,68 @@ static void tasks_of_a_core_outlive_a_gpu(void **state)
     finish(awaited, FILCH_OK);
     assert_int_equal(on_core, BUMPS);
     stop();
+    (void)unsetenv("FILCH_POLICY");
+}
+
+static int end(const filch_call *call)
+{
+    (void)call;
+    return filch_pending_end(unended, 0, NULL) != FILCH_OK;
+}
+
+static void await_begun(filch_drive drive)
+{
+    while (begun == 0) {
+        if (drive == FILCH_DRIVE_POLL)
+            (void)filch_runtime_poll(runtime, 0.001, NULL);
+        else
+            sched_yield();
+    }
+}
+
+/* Tasks wait on a core. One behind them lets the GPU's task run, which lets one run that ends the
+ * waits. */
+static void a_gpus_task_lets_waits_end(filch_drive drive, const char *policy)
+{
+    static uint64_t cell[N];
+    enum { HOST = 1, CUDA };
+    filch_job *job;
+    (void)setenv("FILCH_POLICY", policy, 1);
+    begun = waiting = 0;
+    start_driven("host:1,cuda:0", "1", "{\"devices\": [{}]}", drive);
+    filch_codelet *waits = on_host("wait", wait_deep), *passes = on_host("nothing", nothing);
+    awaited = submit_on(pending_codelet(), HOST, NULL);
+    await_begun(drive);
+    filch_graph *all = graph();
+    filch_task first = add_on(all, passes, HOST, NULL), behind = add_on(all, passes, HOST, NULL);
+    filch_task on_cuda = add_on(all, on_gpu("bump"), CUDA, handle(cell));
+    assert_ok(filch_graph_edge(all, first, behind));
+    for (int i = 0; i < WAITS; i++)
+        assert_ok(filch_graph_edge(all, first, add_on(all, waits, HOST, NULL)));
+    assert_ok(filch_graph_edge(all, behind, on_cuda));
+    assert_ok(filch_graph_edge(all, on_cuda, add_on(all, on_host("end", end), HOST, NULL)));
+    job = submit(all);
+    finish(job, FILCH_OK);
+    finish(awaited, FILCH_OK);
+    assert_int_equal(waiting, WAITS);
+    stop();
+    (void)unsetenv("FILCH_POLICY");
+}
+
+static void a_gpus_task_lets_waits_end_in_every_drive(void **state)
+{
+    (void)state;
+    a_gpus_task_lets_waits_end(FILCH_DRIVE_THREADS, "steal");
+    a_gpus_task_lets_waits_end(FILCH_DRIVE_THREADS, "static");
+    a_gpus_task_lets_waits_end(FILCH_DRIVE_POLL, "steal");
+    a_gpus_task_lets_waits_end(FILCH_DRIVE_POLL, "static");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_of_a_core_outlive_a_gpu),
+        cmocka_unit_test(a_gpus_task_lets_waits_end_in_every_drive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
