@@ -27,7 +27,7 @@ typedef struct fl_blas_copy {
 
 /* When the next BLAS began, for fl_copies_passed(). */
 typedef struct fl_copies_pass {
-    bool is_timed;
+    bool is_timed; /* and the thread's calls are suspended: the next BLAS may call copy itself */
     double begin_s;
 } fl_copies_pass;
 

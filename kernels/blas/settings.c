@@ -69,6 +69,19 @@ static bool number(const char *name, double most, double *value)
     return true;
 }
 
+/* What the user lets other libraries use; 0: nothing is said. */
+static int threads_of_others(void)
+{
+    static const char *const names[] = {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"};
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+        const char *value = text(names[k]);
+        long count = value ? strtol(value, NULL, 10) : 0;
+        if (count > 0)
+            return count < COPY_THREADS_MOST ? (int)count : COPY_THREADS_MOST;
+    }
+    return 0;
+}
+
 static bool is_known(const char *name, size_t length)
 {
     static const char *const names[] = {"DEVICES", "LEAST_FLOPS", "START_S", "NEXT",
@@ -105,8 +118,10 @@ static void read_all(void)
     (void)number("FILCH_BLAS_START_S", INFINITY, &settings.start_s);
     if (number("FILCH_BLAS_TILE", TILE_MOST, &tile))
         settings.tile = (uint64_t)tile;
-    if (number("FILCH_BLAS_COPY_THREADS", COPY_THREADS_MOST, &threads))
+    if (number("FILCH_BLAS_COPY_THREADS", COPY_THREADS_MOST, &threads) && threads >= 1)
         settings.copy_threads = (int)threads;
+    if (settings.copy_threads == 0)
+        settings.copy_threads = threads_of_others();
 }
 
 const fl_blas_settings *fl_settings(void)

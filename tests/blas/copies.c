@@ -1,18 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Vector copies with large steps, of every precision, by Fortran's names and by CBLAS's: one after
- * another, after pauses in which helpers sleep, from many threads at once, and in a child of the
- * process. Every element of the target is looked at, also those between the steps. */
+ * another, after pauses in which helpers sleep or end, from many threads at once, and in children
+ * of the process. Every element of the target is looked at, also those between the steps. A vector
+ * may lie in pages that only the program's own handler opens, and may be moved along itself. */
 #define _GNU_SOURCE
 #include <cblas.h>
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+/* The thread sanitizer has a thread of its own, which ends with the process; and threads that ended
+ * in the parent, not joined yet, are leaks of the child's to it. */
+#ifdef __SANITIZE_THREAD__
+#define MAIN_MAY_END_FIRST 0
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "report_thread_leaks=0";
+}
+#else
+#define MAIN_MAY_END_FIRST 1
+#endif
 
 #define THREADS 4
 #define ROUNDS 20
@@ -98,7 +114,7 @@ static int all_are_right(void)
 
 static void pause_ms(long ms)
 {
-    const struct timespec time = {.tv_nsec = ms * 1000000};
+    const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
     (void)nanosleep(&time, NULL);
 }
 
@@ -124,33 +140,112 @@ static int threads_are_right(void)
     return sum == 0;
 }
 
+enum { ROWS = 4000, STEP = 100 };
+static double matrix[(ROWS + 1) * STEP], column[ROWS];
+
+static void fill_matrix(void)
+{
+    for (int i = 0; i <= ROWS; i++)
+        matrix[i * STEP] = i + 1;
+}
+
 /* Buffers are made before: a sanitizer's malloc may hang in the child of a process with threads. */
+static int column_is_wrong(void)
+{
+    const int n = ROWS, step = STEP, one = 1;
+    int wrong = 0;
+    memset(column, 0, sizeof column);
+    dcopy_(&n, matrix, &step, column, &one);
+    for (int i = 0; i < ROWS; i++)
+        wrong += column[i] != i + 1;
+    return wrong != 0;
+}
+
+/* Its main thread ends before the process does, which ends with the last helper. */
 static int child_is_right(void)
 {
-    enum { N = 4000, STEP = 100 };
-    static double x[N * STEP], y[N];
-    int n = N, step = STEP, one = 1, status;
-    for (int i = 0; i < N; i++)
-        x[i * STEP] = i + 1;
+    int status;
     pid_t child = fork();
     if (child == 0) {
-        dcopy_(&n, x, &step, y, &one);
-        for (int i = 0; i < N; i++)
-            if (y[i] != i + 1)
+        for (int k = 0; k < 3 * PAUSES; k++)
+            if (column_is_wrong())
                 _exit(1);
-        _exit(0);
+        if (!MAIN_MAY_END_FIRST)
+            _exit(0);
+        pthread_exit(NULL);
     }
     return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
+/* BLAS copies from the first element on. */
+static int shift_is_right(void)
+{
+    const int n = ROWS, step = STEP;
+    int wrong = 0;
+    for (int round = 0; round < ROUNDS && !wrong; round++) {
+        fill_matrix();
+        dcopy_(&n, matrix + STEP, &step, matrix, &step);
+        for (int i = 0; i < ROWS; i++)
+            wrong += matrix[i * STEP] != i + 2;
+    }
+    fill_matrix();
+    return !wrong;
+}
+
+/* Columns of one matrix lie between each other. */
+static int columns_are_right(void)
+{
+    const int n = ROWS, step = STEP;
+    int wrong = 0;
+    dcopy_(&n, matrix, &step, matrix + 1, &step);
+    for (int i = 0; i < ROWS; i++)
+        wrong += matrix[i * STEP] != i + 1 || matrix[i * STEP + 1] != i + 1;
+    return !wrong;
+}
+
+static char *closed;
+static size_t closed_bytes, page;
+
+static void open_page(int signal, siginfo_t *info, void *context)
+{
+    char *at = (char *)((uintptr_t)info->si_addr / page * page);
+    (void)signal;
+    (void)context;
+    if (at < closed || at >= closed + closed_bytes ||
+        mprotect(at, page, PROT_READ | PROT_WRITE) != 0)
+        _exit(2);
+}
+
+static int faults_are_handled(void)
+{
+    struct sigaction before, action = {.sa_sigaction = open_page, .sa_flags = SA_SIGINFO};
+    const int n = ROWS, step = STEP, one = 1;
+    int wrong = 0;
+    page = (size_t)sysconf(_SC_PAGESIZE);
+    closed_bytes = (sizeof matrix / page + 1) * page;
+    closed = mmap(NULL, closed_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (closed == MAP_FAILED || sigaction(SIGSEGV, &action, &before) != 0)
+        return 0;
+    for (int i = 0; i < ROWS; i++)
+        column[i] = i + 1;
+    dcopy_(&n, column, &one, (double *)closed, &step);
+    (void)sigaction(SIGSEGV, &before, NULL);
+    for (int i = 0; i < ROWS; i++)
+        wrong += ((double *)closed)[i * STEP] != i + 1;
+    (void)munmap(closed, closed_bytes);
+    return !wrong;
+}
+
 int main(void)
 {
-    int is_right = all_are_right();
+    fill_matrix();
+    int is_right = child_is_right() && all_are_right();
     for (int k = 0; k < PAUSES && is_right; k++) {
-        pause_ms(2);
+        pause_ms(k < PAUSES - 1 ? 2 : 1200); /* asleep; ended */
         is_right = !is_wrong(D, 0, 5000, 150, 1);
     }
-    is_right = is_right && threads_are_right() && child_is_right() && all_are_right();
+    is_right = is_right && threads_are_right() && child_is_right() && shift_is_right() &&
+               columns_are_right() && faults_are_handled() && all_are_right();
     puts(is_right ? "every copy is right" : "a copy is wrong");
     return !is_right;
 }
