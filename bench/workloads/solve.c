@@ -65,6 +65,8 @@ static filch_status setup(const bench_options *options, filch_error *error, void
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "solve", 0, "no memory");
     s->is_chosen = options->factor != BENCH_FACTOR_NONE;
     s->factor = s->is_chosen ? options->factor : BENCH_FACTOR_SINGLE;
+    /* Each step of the refinement reads the matrix, which stays on the devices until then. */
+    s->square.is_managed = true;
     filch_status status = bench_square_open(&s->square, BENCH_SQUARE_COLUMNS, options, error);
     if (status == FILCH_OK)
         status = make_vectors(s, options->seed, error);
@@ -246,6 +248,15 @@ static void unbuild(void *state, bench_built *built)
     free(p);
 }
 
+/* As if the host had written another matrix: the next run brings it again. */
+static filch_status discard_copies(const solve *s, const bench_built *built)
+{
+    if (s->square.is_resident)
+        return FILCH_OK;
+    filch_status status = filch_data_acquire(built->data[MATRIX], FILCH_WRITE);
+    return status == FILCH_OK ? filch_data_release(built->data[MATRIX]) : status;
+}
+
 static filch_status finish(void *state, bench_built *built, filch_error *error)
 {
     solve *s = state;
@@ -253,6 +264,8 @@ static filch_status finish(void *state, bench_built *built, filch_error *error)
     filch_error inner = FILCH_ERROR_INIT;
     filch_status status = fl_mixed_solve(p->mixed, &p->b, &p->x, &s->result, &inner);
     s->is_solved = status == FILCH_OK;
+    if (status == FILCH_OK)
+        status = discard_copies(s, built);
     if (status == FILCH_OK)
         return FILCH_OK;
     if (status == FILCH_DATA && s->result.info == 0)

@@ -296,7 +296,9 @@ static filch_data_desc matrix_desc(const bench_square *s, void *matrix, const ch
         desc.row_cut_count = desc.col_cut_count = (uint32_t)s->count;
     }
     desc.label = label;
-    desc.flags = !matrix ? FILCH_DATA_NO_BUFFER : s->is_resident ? FILCH_DATA_MANAGED : 0;
+    desc.flags = !matrix                           ? FILCH_DATA_NO_BUFFER
+                 : s->is_resident || s->is_managed ? FILCH_DATA_MANAGED
+                                                   : 0;
     return desc;
 }
 

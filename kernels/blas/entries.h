@@ -6,6 +6,7 @@
  * Fortran's callers pass the lengths of option letters behind all arguments; those of C may not.
  * Nobody here reads them, but a next BLAS compiled from Fortran may use their place on the stack:
  * it always gets four. */
+#include "kernels/blas/copies.h"
 #include "kernels/blas/gate.h"
 
 #include <stddef.h>
@@ -162,6 +163,34 @@
                      .layout = layout, FL_SET_E(NAME),                                             \
                      .is_left = lwork < FL_##NAME##_LEAST(FL_SELF))
 
+/* Copies of vectors: short ones cost two loads and a few comparisons. */
+#define FL_COPY_ENTRY(symbol, declared, given, real, vector, count, x_step, y_step)  \
+    FL_EXPORT void symbol declared;                                                  \
+    FL_EXPORT void symbol declared                                                   \
+    {                                                                                \
+        static fl_blas_entry entry = {.name = FL_TEXT(symbol)};                      \
+        void *found = fl_next(&entry, FL_CALLER);                                    \
+        void(*next) declared;                                                        \
+        memcpy(&next, &found, sizeof next);                                          \
+        const fl_blas_copy copy = {vector, count, x, x_step, y, y_step};             \
+        fl_copies_pass pass;                                                         \
+        if (!next) {                                                                 \
+            fl_copies_make(&copy);                                                   \
+        } else if (fl_copies_is_short(copy.n, copy.incx, copy.incy, sizeof(real))) { \
+            next given;                                                              \
+        } else if (!fl_copies_take(&copy, &pass)) {                                  \
+            next given;                                                              \
+            fl_copies_passed(&copy, &pass);                                          \
+        }                                                                            \
+    }
+#define FL_COPY(p, real, P)                                                                        \
+    FL_COPY_ENTRY(                                                                                 \
+        FL_FORTRAN(p##copy),                                                                       \
+        (const fl_int *n, const real *x, const fl_int *incx, real *y, const fl_int *incy),         \
+        (n, x, incx, y, incy), real, FL_BLAS_VECTOR_##P, *n, *incx, *incy)                         \
+    FL_COPY_ENTRY(FL_CBLAS(p##copy), (fl_int n, const real *x, fl_int incx, real *y, fl_int incy), \
+                  (n, x, incx, y, incy), real, FL_BLAS_VECTOR_##P, n, incx, incy)
+
 #define FL_NANCHECK FL_TEXT(FL_LAPACKE(get_nancheck))
 #define FL_ENTRIES(p, real)                          \
     FL_BLAS_PRODUCTS(FL_FORTRAN_PRODUCT, p, real)    \
@@ -173,3 +202,4 @@
 
 FL_ENTRIES(d, double)
 FL_ENTRIES(s, float)
+FL_BLAS_VECTORS(FL_COPY)

@@ -20,11 +20,16 @@ static _Thread_local int depth;
  * threads at once lose one of their parts at most. */
 static _Atomic double missed_s;
 
-static double now_s(void)
+double fl_gate_now_s(void)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+bool fl_gate_is_suspended(void)
+{
+    return depth > 0;
 }
 
 void filch_blas_suspend(void)
@@ -84,28 +89,28 @@ static fl_blas_outcome try(fl_blas_entry *entry, fl_blas_call *call, const void 
 bool fl_gate_take(fl_blas_entry *entry, fl_blas_call *call, const void *caller, fl_blas_pass *pass)
 {
     fl_blas_call settled = *call;
-    double begin = now_s();
-    bool is_own = depth == 0 && fl_call_settle(&settled);
+    double begin = fl_gate_now_s();
+    bool is_own = !fl_gate_is_suspended() && fl_call_settle(&settled);
     if (atomic_load_explicit(&fl_gate_least, memory_order_relaxed) == 0)
         set_least(fl_settings()->least_flops);
     fl_blas_outcome outcome = is_own ? try(entry, &settled, caller) : FL_BLAS_LEFT;
     if (fl_loader_is_over())
         set_least(INFINITY);
     if (outcome == FL_BLAS_DONE) {
-        double seconds = now_s() - begin;
+        double seconds = fl_gate_now_s() - begin;
         fl_report_taken(call, seconds);
         fl_rates_note_filch(&settled, seconds);
         call->info = settled.info;
         return true;
     }
-    *pass = (fl_blas_pass){.is_timed = is_own, .begin_s = now_s()};
+    *pass = (fl_blas_pass){.is_timed = is_own, .begin_s = fl_gate_now_s()};
     return false;
 }
 
 void fl_gate_passed(const fl_blas_call *call, const fl_blas_pass *pass)
 {
-    double seconds = now_s() - pass->begin_s;
-    if (depth > 0)
+    double seconds = fl_gate_now_s() - pass->begin_s;
+    if (fl_gate_is_suspended())
         return;
     fl_report_passed(call, seconds);
     if (pass->is_timed && fl_call_flops(call) >= FL_RATES_TIMED)

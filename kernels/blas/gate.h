@@ -25,6 +25,12 @@ typedef struct fl_blas_pass {
 bool fl_gate_take(fl_blas_entry *entry, fl_blas_call *call, const void *caller, fl_blas_pass *pass);
 void fl_gate_passed(const fl_blas_call *call, const fl_blas_pass *pass);
 
+/* Seconds of a clock that only goes forward. */
+double fl_gate_now_s(void);
+
+/* Whether the calling thread's calls all go to the next BLAS. */
+bool fl_gate_is_suspended(void);
+
 /* Calls of a thread between the two go to the next BLAS: tasks of filch's own call it. Exported,
  * for programs that want that of a part of theirs (docs/blas.md). */
 __attribute__((visibility("default"))) void filch_blas_suspend(void);

@@ -19,9 +19,12 @@ static row rows[FL_BLAS_ROUTINES][2]; /* double, single */
 static const char *const names[] = {FL_BLAS_PRODUCTS(NAME_OF, , ) FL_BLAS_FACTORS(NAME_OF, , )
                                         FL_BLAS_WORKED(NAME_OF, , )};
 
-static void note(const fl_blas_call *call, int which, double seconds)
+static row copies[FL_BLAS_VECTOR_KINDS];
+#define LETTER_OF(p, type, P) #p[0],
+static const char letters[] = {FL_BLAS_VECTORS(LETTER_OF)};
+
+static void note(row *r, int which, double seconds)
 {
-    row *r = &rows[call->routine][call->is_single];
     atomic_fetch_add_explicit(&r->calls[which], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&r->ns[which], (unsigned long long)(seconds * 1e9),
                               memory_order_relaxed);
@@ -29,12 +32,17 @@ static void note(const fl_blas_call *call, int which, double seconds)
 
 void fl_report_taken(const fl_blas_call *call, double seconds)
 {
-    note(call, TAKEN, seconds);
+    note(&rows[call->routine][call->is_single], TAKEN, seconds);
 }
 
 void fl_report_passed(const fl_blas_call *call, double seconds)
 {
-    note(call, PASSED, seconds);
+    note(&rows[call->routine][call->is_single], PASSED, seconds);
+}
+
+void fl_report_copy(fl_blas_vector kind, bool is_shared, double seconds)
+{
+    note(&copies[kind], is_shared ? TAKEN : PASSED, seconds);
 }
 
 static void print_row(const row *r, const char *name, char precision)
@@ -56,4 +64,6 @@ __attribute__((destructor)) static void print(void)
         print_row(&rows[k][0], names[k], 'd');
         print_row(&rows[k][1], names[k], 's');
     }
+    for (int k = 0; k < FL_BLAS_VECTOR_KINDS; k++)
+        print_row(&copies[k], "copy", letters[k]);
 }

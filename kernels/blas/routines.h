@@ -26,6 +26,17 @@
     X(p, real, ormqr, ORMQR)       \
     X(p, real, gels, GELS)
 
+/* Precisions of vector copies: X(letter, type, LETTER). */
+#define FL_BLAS_VECTORS(X)  \
+    X(s, float, S)          \
+    X(d, double, D)         \
+    X(c, float _Complex, C) \
+    X(z, double _Complex, Z)
+
+#define FL_BLAS_VECTOR(p, type, P) FL_BLAS_VECTOR_##P,
+typedef enum fl_blas_vector { FL_BLAS_VECTORS(FL_BLAS_VECTOR) FL_BLAS_VECTOR_KINDS } fl_blas_vector;
+#undef FL_BLAS_VECTOR
+
 typedef enum fl_blas_routine {
     FL_BLAS_GEMM,
     FL_BLAS_SYMM,

@@ -17,6 +17,7 @@
 /* What a driver, a context and cuBLAS's handles take to be ready, roughly. */
 #define START_S 1.0
 #define TILE_MOST 999999
+#define COPY_THREADS_MOST 999
 
 static fl_blas_settings settings;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -68,10 +69,23 @@ static bool number(const char *name, double most, double *value)
     return true;
 }
 
+/* What the user lets other libraries use; 0: nothing is said. */
+static int threads_of_others(void)
+{
+    static const char *const names[] = {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"};
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+        const char *value = text(names[k]);
+        long count = value ? strtol(value, NULL, 10) : 0;
+        if (count > 0)
+            return count < COPY_THREADS_MOST ? (int)count : COPY_THREADS_MOST;
+    }
+    return 0;
+}
+
 static bool is_known(const char *name, size_t length)
 {
     static const char *const names[] = {"DEVICES", "LEAST_FLOPS", "START_S", "NEXT",
-                                        "TILE",    "REPORT",      "VERBOSE"};
+                                        "TILE",    "REPORT",      "VERBOSE", "COPY_THREADS"};
     for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
         if (strlen(names[k]) == length && memcmp(names[k], name, length) == 0)
             return true;
@@ -91,7 +105,7 @@ static void warn_unknown(void)
 
 static void read_all(void)
 {
-    double tile = 0;
+    double tile = 0, threads = 0;
     const char *devices = text("FILCH_BLAS_DEVICES");
     settings = (fl_blas_settings){.devices = devices ? devices : "cuda",
                                   .least_flops = LEAST_FLOPS,
@@ -104,6 +118,10 @@ static void read_all(void)
     (void)number("FILCH_BLAS_START_S", INFINITY, &settings.start_s);
     if (number("FILCH_BLAS_TILE", TILE_MOST, &tile))
         settings.tile = (uint64_t)tile;
+    if (number("FILCH_BLAS_COPY_THREADS", COPY_THREADS_MOST, &threads) && threads >= 1)
+        settings.copy_threads = (int)threads;
+    if (settings.copy_threads == 0)
+        settings.copy_threads = threads_of_others();
 }
 
 const fl_blas_settings *fl_settings(void)

@@ -12,6 +12,7 @@ typedef struct fl_blas_settings {
     bool is_fixed;       /* it was given: calls of as many go to filch, whatever the model says */
     double start_s;      /* FILCH_BLAS_START_S: what filch takes to start, for the model */
     uint64_t tile;       /* FILCH_BLAS_TILE; 0: chosen by size */
+    int copy_threads;    /* FILCH_BLAS_COPY_THREADS, or what others may use; 0: one a core */
     bool reports;        /* FILCH_BLAS_REPORT */
     bool is_verbose;     /* FILCH_BLAS_VERBOSE */
 } fl_blas_settings;

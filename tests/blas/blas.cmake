@@ -19,6 +19,8 @@ set(on_host ${all} FILCH_BLAS_DEVICES=host:2)
 # Nothing is compiled: the fake driver has no twins of what a real NVRTC makes.
 set(fake LD_LIBRARY_PATH=${fakecuda_out} FILCH_NVRTC=/nonexistent/libnvrtc.so FILCH_CACHE_DIR=off)
 set(on_fake ${all} FILCH_BLAS_DEVICES=cuda ${fake})
+# Four threads share each copy that is long enough, whatever is measured.
+set(shared FILCH_BLAS_COPY_THREADS=4)
 set(on_both ${all} FILCH_BLAS_DEVICES=cuda,host:1 ${fake})
 
 # filch_blas_test(NAME SECONDS COMMAND ... ENVIRONMENT ...): the environment beside that of all.
@@ -50,8 +52,8 @@ endif()
 if(NOT TARGET filch_blas)
     file(GLOB parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/blas/*.c)
     list(FILTER parts EXCLUDE REGEX "/(ilp64|lp64_)[^/]*$")
-    foreach(name IN ITEMS client crowd)
-        set(mains ${blas}/crowd.c)
+    foreach(name IN ITEMS client copies crowd)
+        set(mains ${blas}/${name}.c)
         if(name STREQUAL "client")
             set(mains ${sources})
         endif()
@@ -62,6 +64,8 @@ if(NOT TARGET filch_blas)
     endforeach()
     filch_blas_test(crowd_fake 120 COMMAND blas_crowd ENVIRONMENT ${on_fake})
     filch_blas_test(crowd 120 COMMAND blas_crowd ENVIRONMENT ${on_host})
+    filch_blas_test(copies 120 COMMAND blas_copies ENVIRONMENT ${on_host} ${shared})
+    filch_blas_test(copies_measured 120 COMMAND blas_copies ENVIRONMENT FILCH_BLAS_COPY_THREADS=2)
     if(build STREQUAL "asan")
         filch_blas_test(host 120 COMMAND blas_client ENVIRONMENT ${on_host})
         filch_blas_test(fake 120 COMMAND blas_client --sizes 7,40 gemm trsm potrf gesv geqrf ormqr gels
@@ -71,10 +75,10 @@ if(NOT TARGET filch_blas)
 endif()
 
 add_executable(blas_client ${sources})
-foreach(name IN ITEMS crowd idle wide time)
+foreach(name IN ITEMS copies crowd idle wide time)
     add_executable(blas_${name} ${blas}/${name}.c)
 endforeach()
-foreach(target IN ITEMS blas_client blas_crowd blas_idle blas_wide blas_time)
+foreach(target IN ITEMS blas_client blas_copies blas_crowd blas_idle blas_wide blas_time)
     target_link_libraries(${target} PRIVATE filch_flags PkgConfig::openblas PkgConfig::blas_lapacke
                           Threads::Threads m ${CMAKE_DL_LIBS})
 endforeach()
@@ -114,6 +118,12 @@ filch_blas_test(crowd 60 COMMAND ${through} "dgemm spotrf" $<TARGET_FILE:blas_cr
                 ENVIRONMENT ${on_host})
 filch_blas_test(crowd_fake 120 COMMAND ${through} "dgemm spotrf" $<TARGET_FILE:blas_crowd>
                 ENVIRONMENT ${on_fake})
+filch_blas_test(copies 60 COMMAND ${through} "scopy dcopy ccopy zcopy" $<TARGET_FILE:blas_copies>
+                ENVIRONMENT ${on_host} ${shared})
+filch_blas_test(copies_measured 60 COMMAND ${through} "dcopy" $<TARGET_FILE:blas_copies>
+                ENVIRONMENT FILCH_BLAS_COPY_THREADS=2)
+filch_blas_test(copies_alone 60 COMMAND ${through} - $<TARGET_FILE:blas_copies>
+                ENVIRONMENT ${on_host} FILCH_BLAS_COPY_THREADS=1)
 filch_blas_test(idle 60 COMMAND ${run} $<TARGET_FILE:blas_idle>)
 filch_blas_test(alone 60 COMMAND blas_alone ENVIRONMENT FILCH_BLAS_NEXT=/nonexistent)
 # Of the program that times both; that it runs, and that its results are right.
