@@ -102,6 +102,9 @@ filch_blas_test(no_device 60 COMMAND ${through} - $<TARGET_FILE:blas_client>
                 ENVIRONMENT FILCH_BLAS_LEAST_FLOPS=0 FILCH_BLAS_DEVICES=cuda:77)
 filch_blas_test(host 60 COMMAND ${through} ${routines} $<TARGET_FILE:blas_client>
                 ENVIRONMENT ${on_host})
+# Tiles so large that triangles are solved for by halves.
+filch_blas_test(host_halves 60 COMMAND ${through} "dtrsm strsm dpotrf dgetrf dgetrs" $<TARGET_FILE:blas_client>
+                --sizes 90,200 trsm potrf getrf getrs ENVIRONMENT ${on_host} FILCH_BLAS_TILE=100)
 filch_blas_test(linked 60 COMMAND blas_linked --sizes 9,50 ENVIRONMENT ${on_host})
 filch_blas_test(fake 120 COMMAND ${through} ${routines} $<TARGET_FILE:blas_client>
                 ENVIRONMENT ${on_fake})
