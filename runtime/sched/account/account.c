@@ -293,12 +293,10 @@ static double divide_chunk(fl_worker *w, const fl_item *item)
                                       : (double)item->own;
 }
 
-void fl_account_divide(fl_worker *w, fl_item *item)
+void fl_account_divide_timed(fl_worker *w, fl_item *item)
 {
     const fl_queue_ops *queue = w->device->backend->queue;
-    item->own = item->fair = item->ns;
-    if (item->is_graph || !item->timed || w->offload == NULL || queue->own == NULL ||
-        w->device->lanes < 2) {
+    if (item->is_graph || w->offload == NULL || queue->own == NULL || w->device->lanes < 2) {
         return;
     }
     uint64_t own = queue->own(w->device);

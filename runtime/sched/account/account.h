@@ -78,9 +78,19 @@ static inline void fl_worker_enter(fl_worker *w, const fl_task *task)
 
 /* --- Items and jobs --- */
 
+/* As fl_account_divide, for a timed item. */
+void fl_account_divide_timed(fl_worker *worker, fl_item *item);
+
 /* Sets own and fair of an item that a poll has just found past. Both are the whole duration where
  * no share is known. */
-void fl_account_divide(fl_worker *worker, fl_item *item);
+static inline void fl_account_divide(fl_worker *w, fl_item *item)
+{
+    item->own = item->fair = item->ns;
+    if (item->timed) {
+        fl_account_divide_timed(w, item);
+    }
+}
+
 /* fl_scheduler's job_report (report.c). */
 void fl_account_report(fl_scheduler *self, const filch_job *job, filch_report *report,
                        filch_losses *devices, size_t device_bytes, uint32_t count);

@@ -221,7 +221,9 @@ static bool make(fl_worker *w, filch_graph *graph)
     /* Operands were pinned until every task was added, lest the last fetch evict the first. */
     for (uint32_t i = 0; i < fetched; ++i) {
         fl_in_flight flight = {.item = {.task = fl_graph_task_at(graph, i)}};
-        fl_fetch_release(w, &flight);
+        if (fl_operands_matter(&flight.item)) {
+            fl_fetch_release(w, &flight);
+        }
     }
     if (!fits && replay != NULL) {
         /* Copies to operands are under way; no thread waits for the copies if the run is

@@ -417,7 +417,7 @@ static bool launch_kernel(fl_worker *w, fl_in_flight *flight)
         (void)fl_window_expect(w, task);
     }
     if (!fetch_operands(w, item) || (item->is_ahead && !fl_ahead_waits(w, task)) ||
-        !fl_publish_note_foreign(w, flight)) {
+        (w->offload->waits.count != 0 && !fl_publish_note_foreign(w, flight))) {
         return false;
     }
     bool is_piece = task != NULL && FL_UNLIKELY(task->has_items) && fl_divide_begin(w, flight);
@@ -437,7 +437,7 @@ static bool launch_kernel(fl_worker *w, fl_in_flight *flight)
     if (FL_UNLIKELY(is_piece)) {
         /* The piece's results are committed with the whole task. */
         fl_divide_launched(w, flight);
-    } else if (!fl_publish_results(w, flight, launch.marker)) {
+    } else if (w->offload->operand_count != 0 && !fl_publish_results(w, flight, launch.marker)) {
         fl_publish_fail(w, flight, &w->stall.error);
     } else {
         fl_ahead_launched(w, flight, launch.marker);

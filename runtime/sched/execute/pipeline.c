@@ -68,7 +68,7 @@ void fl_pipeline_land(fl_worker *w, fl_in_flight *flight)
     w->now.has_worked = true;
     if (flight->is_admitted && flight->item.is_graph) {
         fl_graph_launch_release(w, flight->item.job->graph);
-    } else if (flight->is_admitted) {
+    } else if (flight->is_admitted && fl_operands_matter(&flight->item)) {
         fl_fetch_release(w, flight);
     }
     fl_item item = flight->item;
@@ -289,9 +289,9 @@ static void count(_Atomic uint32_t *number, bool *is_counted, bool counts)
     }
 }
 
-void fl_pipeline_note_hunger(fl_worker *w, bool is_hungry)
+void fl_pipeline_count_hunger(fl_worker *w, bool is_hungry)
 {
-    if (w->offload == NULL || !w->sched->mails || !(is_hungry || w->stall.is_hungry)) {
+    if (w->offload == NULL || !w->sched->mails) {
         return;
     }
     count(&w->sched->hungry, &w->stall.is_hungry, is_hungry && fl_slow_keeps_up(w));
