@@ -215,15 +215,15 @@ static void begin_to_choose(fl_worker *w, filch_job *job, uint32_t first, fl_ite
 
 static bool pick_root(fl_worker *w, filch_job *job, fl_item *item)
 {
-    uint32_t lo, hi;
-    if (FL_UNLIKELY(w->sched->looks_ahead) && fl_graph_launch_pick(w, job, item)) {
+    uint32_t lo, hi, rest = fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi);
+    if (rest == 0) {
+        return false;
+    }
+    if (FL_UNLIKELY(w->sched->looks_ahead) && fl_graph_launch_may_begin(w, job, rest) &&
+        fl_graph_launch_pick(w, job, item)) {
         return true;
     }
-    fl_range *range = &fl_job_share(job, w->index)->range;
-    uint32_t want = 1;
-    if (w->offload != NULL) {
-        want = fl_locality_room(w, fl_range_peek(range, &lo, &hi));
-    }
+    uint32_t want = fl_locality_chooses(w) ? fl_locality_room(w, rest) : 1;
     if (!take_roots(w, job, want, &lo, &hi)) {
         return false;
     }
