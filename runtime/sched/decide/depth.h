@@ -16,8 +16,7 @@ bool fl_depth_finds_room(const fl_worker *worker, uint32_t window);
 static inline bool fl_depth_has_room(const fl_worker *w, uint32_t window)
 {
     const fl_worker_pipeline *pipeline = &w->pipeline;
-    if (FL_UNLIKELY(pipeline->long_ns != 0 || w->ready.is_dividing ||
-                    w->device->held_until != 0) ||
+    if (FL_UNLIKELY(pipeline->long_ns != 0 || w->ready.is_dividing || w->device->held_until != 0) ||
         (w->offload != NULL && w->offload->pressed != 0)) {
         return fl_depth_finds_room(w, window);
     }

@@ -163,7 +163,7 @@ uint32_t fl_locality_choose(const fl_worker *w, uint64_t *least)
 bool fl_locality_lane_waits(const fl_worker *w, uint32_t lane)
 {
     fl_marker arriving = w->offload->lane_arriving[lane];
-    return w->offload->lane_load[lane] != 0 && arriving != 0 &&
+    return arriving != 0 && w->offload->lane_load[lane] != 0 &&
            !w->device->backend->lane->is_past(w->device, arriving);
 }
 
