@@ -223,7 +223,7 @@ static void note_idle(fl_worker *w)
     }
 }
 
-void fl_account_event(fl_worker *w, fl_event event, const fl_item *item)
+void fl_account_note(fl_worker *w, fl_event event, const fl_item *item)
 {
     fl_account *account =
         item != NULL ? &fl_job_share(item->job, w->index)->account : NULL; /* of the item's job */
@@ -247,15 +247,8 @@ void fl_account_event(fl_worker *w, fl_event event, const fl_item *item)
         wait_for_data(w, event == FL_EVENT_WAITS);
         break;
     case FL_EVENT_LAUNCHED:
-        note_taken(account, item->start);
-        if (FL_UNLIKELY(w->ledger.waits)) {
-            wait_for_data(w, false);
-        }
-        break;
     case FL_EVENT_LANDED:
-        /* 0 for an item with nothing to run. */
-        fl_count(&account->guessed_ns, item->timed ? 0 : item->ns);
-        break;
+        break; /* in the header */
     case FL_EVENT_SPOILED:
         fl_count(&account->spoiled_ns, item->ns);
         break;

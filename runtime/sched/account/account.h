@@ -50,9 +50,28 @@ typedef enum fl_event {
 /* Records in the trace how long a task was pending, which is about to retire. */
 void fl_account_pending(const fl_worker *worker, const fl_pending_task *pending);
 
+/* As fl_account_event. Out of line: for events that are not of every item. */
+void fl_account_note(fl_worker *worker, fl_event event, const fl_item *item);
+
 /* The worker's only call into the accounting of time; item: null where no item is named above. For
- * the worker's driver. */
-void fl_account_event(fl_worker *worker, fl_event event, const fl_item *item);
+ * the worker's driver. In line: two events are of every item. */
+static inline __attribute__((always_inline)) void fl_account_event(fl_worker *w, fl_event event,
+                                                                   const fl_item *item)
+{
+    if (event == FL_EVENT_LANDED) {
+        /* 0 for an item with nothing to run. */
+        fl_count(&fl_job_share(item->job, w->index)->account.guessed_ns,
+                 item->timed ? 0 : item->ns);
+    } else if (event == FL_EVENT_LAUNCHED) {
+        /* As note_taken. */
+        fl_store_relaxed(&fl_job_share(item->job, w->index)->account.taken, item->start + 1);
+        if (FL_UNLIKELY(w->ledger.waits)) {
+            fl_account_note(w, FL_EVENT_GOES_ON, item);
+        }
+    } else {
+        fl_account_note(w, event, item);
+    }
+}
 
 /* --- The current job: its retired items are counted in the worker, and its time counts as busy ---
  */

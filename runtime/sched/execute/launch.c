@@ -174,9 +174,9 @@ static bool has_size(const fl_function *function, size_t views, bool is_range, s
     return has;
 }
 
-/* Fills the kernel's parameters: views, the range of items, the arguments. */
-static bool fill_params(fl_worker *w, const fl_item *item, const filch_call *call,
-                        fl_launch *launch)
+/* Fills the kernel's parameters: views, the range of items, the arguments. In line: as fill. */
+static inline __attribute__((always_inline)) bool
+fill_params(fl_worker *w, const fl_item *item, const filch_call *call, fl_launch *launch)
 {
     fl_offload *offload = w->offload;
     const filch_codelet *codelet = fl_item_codelet(item);
@@ -208,18 +208,27 @@ static bool fill_params(fl_worker *w, const fl_item *item, const filch_call *cal
            refuse(w, codelet, "the kernel's parameters have other sizes than the call's");
 }
 
-static bool fill_shape(fl_worker *w, fl_item *item, const filch_call *call, const fl_kernel *kernel,
-                       const fl_loaded *loaded, filch_shape *shape)
+/* Asks the caller's function for the geometry. False: it failed with item->code. */
+static __attribute__((noinline)) bool ask_shape(fl_item *item, const filch_call *call,
+                                                const fl_kernel *kernel, filch_shape *shape)
+{
+    *shape = (filch_shape){{0}, {0}, {0}, 0};
+    item->code = kernel->shape_of(call, shape);
+    if (item->code == 0) {
+        fl_kernel_complete_shape(shape);
+    }
+    return item->code == 0;
+}
+
+/* In line: as fill. */
+static inline __attribute__((always_inline)) bool
+fill_shape(fl_worker *w, fl_item *item, const filch_call *call, const fl_kernel *kernel,
+           const fl_loaded *loaded, filch_shape *shape)
 {
     if (kernel->shape_of == NULL) {
         *shape = kernel->shape;
-    } else {
-        *shape = (filch_shape){{0}, {0}, {0}, 0};
-        item->code = kernel->shape_of(call, shape);
-        if (item->code != 0) {
-            return false;
-        }
-        fl_kernel_complete_shape(shape);
+    } else if (!ask_shape(item, call, kernel, shape)) {
+        return false;
     }
     const char *wrong = loaded->fits ? NULL : fl_kernel_check_shape(&loaded->function, shape);
     return wrong == NULL || refuse(w, fl_item_codelet(item), wrong);
@@ -706,7 +715,9 @@ static void pass_over(fl_worker *w, fl_in_flight *flight)
 
 /* --- Launching an item --- */
 
-static void launch_codelet(fl_worker *w, fl_in_flight *flight, const fl_item *picked)
+/* In line: runs for every item. */
+static inline __attribute__((always_inline)) void launch_codelet(fl_worker *w, fl_in_flight *flight,
+                                                                 const fl_item *picked)
 {
     fl_item *item = &flight->item;
     const filch_codelet *codelet = fl_item_codelet(item);

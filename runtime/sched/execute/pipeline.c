@@ -62,8 +62,9 @@ fl_in_flight *fl_pipeline_take(fl_worker *w, const fl_item *item)
     return flight;
 }
 
-/* Lands a finished item. The slot is freed before retiring, because retiring may launch. */
-void fl_pipeline_land(fl_worker *w, fl_in_flight *flight)
+/* Lands a finished item. The slot is freed before retiring, because retiring may launch. In line:
+ * runs for every item. */
+static inline __attribute__((always_inline)) void land(fl_worker *w, fl_in_flight *flight)
 {
     w->now.has_worked = true;
     if (flight->is_admitted && flight->item.is_graph) {
@@ -72,8 +73,10 @@ void fl_pipeline_land(fl_worker *w, fl_in_flight *flight)
         fl_fetch_release(w, flight);
     }
     fl_item item = flight->item;
-    fl_account_event(w, flight->has_failed ? FL_EVENT_SPOILED : FL_EVENT_LANDED, &item);
-    if (FL_UNLIKELY(flight->has_failed)) {
+    if (FL_LIKELY(!flight->has_failed)) {
+        fl_account_event(w, FL_EVENT_LANDED, &item);
+    } else {
+        fl_account_event(w, FL_EVENT_SPOILED, &item);
         fl_item_refuse(&item);
         w->stall.error = w->stall.late;
     }
@@ -92,6 +95,11 @@ void fl_pipeline_land(fl_worker *w, fl_in_flight *flight)
     fl_worker_retire(w, &item);
 }
 
+void fl_pipeline_land(fl_worker *w, fl_in_flight *flight)
+{
+    land(w, flight);
+}
+
 void fl_pipeline_finish(fl_worker *w, fl_in_flight *flight)
 {
     w->now.has_worked = true;
@@ -103,7 +111,7 @@ void fl_pipeline_finish(fl_worker *w, fl_in_flight *flight)
         fl_backup_settle(w, flight);
     }
     if (flight->home_count == 0) {
-        fl_pipeline_land(w, flight);
+        land(w, flight);
         return;
     }
     uint32_t index = fl_pipeline_index(w, flight);
