@@ -330,8 +330,8 @@ static bool wants_sample(const fl_worker *w, const fl_item *item, fl_speed *spee
 static bool is_beside_sample(fl_worker *w, const fl_in_flight *flight, bool is_sample)
 {
     fl_offload *offload = w->offload;
-    if (w->device->lanes < 2 || !w->sched->mails || flight->item.task == NULL ||
-        !(flight->expected > FL_SHORT_NS)) {
+    if (!(flight->expected > FL_SHORT_NS) || w->device->lanes < 2 || !w->sched->mails ||
+        flight->item.task == NULL) {
         return false;
     }
     if (is_sample) {
@@ -387,20 +387,21 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
 {
     fl_offload *offload = w->offload;
     fl_item *item = &flight->item;
+    const fl_task *task = item->task;
     const filch_codelet *codelet = fl_item_codelet(item);
     fl_speed *speed = fl_codelet_speed(codelet, w->index);
     bool is_virtual = w->device->backend->is_virtual, are_short = is_short(w);
     /* A simulated device never runs the codelet's kernel. */
     const fl_kernel *kernel = is_virtual ? NULL : codelet->kernel;
     uint32_t lane = choose_lane(w, are_short);
-    if (item->task != NULL && !place_scratch(w, item->task, lane)) {
+    if (task != NULL && !place_scratch(w, task, lane)) {
         return false;
     }
     describe(item, call);
     bool is_wanted = is_piece || wants_sample(w, item, speed, are_short);
     bool is_sample = is_beside_sample(w, flight, is_wanted) || is_wanted;
     bool is_timed = is_sample || fl_trace_of(w) != NULL;
-    bool is_weighed = item->task != NULL && !is_piece && !is_virtual;
+    bool is_weighed = task != NULL && !is_piece && !is_virtual;
     if (is_weighed) {
         weigh(item, speed, is_wanted, is_timed);
     }

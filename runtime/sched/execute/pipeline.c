@@ -477,7 +477,10 @@ static bool take_from_others(fl_worker *w)
  * ready count, and claimed tasks go first. */
 static bool waits_for_copies(fl_worker *w)
 {
-    if (w->pipeline.computing < w->device->lanes && w->offload->window_count != 0) {
+    if (w->offload->window_count == 0) {
+        return false;
+    }
+    if (w->pipeline.computing < w->device->lanes) {
         if (fl_claimed_has(w) || !fl_window_gather(w)) {
             return false;
         }
