@@ -100,7 +100,8 @@ void fl_pipeline_land(fl_worker *w, fl_in_flight *flight)
     land(w, flight);
 }
 
-void fl_pipeline_finish(fl_worker *w, fl_in_flight *flight)
+/* In line: runs for every item. */
+static inline __attribute__((always_inline)) void finish(fl_worker *w, fl_in_flight *flight)
 {
     w->now.has_worked = true;
     if (FL_UNLIKELY(flight->foreign_count != 0)) {
@@ -124,6 +125,11 @@ void fl_pipeline_finish(fl_worker *w, fl_in_flight *flight)
         w->pipeline.flights[w->pipeline.writing_back_last].next = index;
     }
     w->pipeline.writing_back_last = index;
+}
+
+void fl_pipeline_finish(fl_worker *w, fl_in_flight *flight)
+{
+    finish(w, flight);
 }
 
 /* Takes the oldest item in write-back out of the list. */
@@ -274,7 +280,7 @@ static bool retire_finished(fl_worker *w)
             --w->offload->lane_load[flight->lane];
             w->offload->lane_continued[flight->lane] -= flight->item.continues;
         }
-        fl_pipeline_finish(w, flight);
+        finish(w, flight);
         any = true;
     }
     if (FL_UNLIKELY(fl_pending_has_ended(w))) {

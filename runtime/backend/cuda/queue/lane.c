@@ -227,7 +227,7 @@ void fl_cuda_discard(fl_device *device)
 /* --- Held launches --- */
 
 /* Puts held launches on the lane; owner only. poll reports the driver's result for every item. */
-static void put_held(const fl_device *device, fl_cuda_lane *lane)
+static __attribute__((noinline)) void put_held(const fl_device *device, fl_cuda_lane *lane)
 {
     CUresult results[FL_CUDA_PACK];
     uint32_t count = lane->pack != NULL ? fl_cuda_pack_count(lane->pack) : 0;
@@ -566,10 +566,9 @@ static bool hold(const fl_device *device, fl_cuda_lane *lane, const fl_launch *l
 }
 
 /* Gives an item on the lane, or held back, the next sequence number. */
-static void issue(fl_device *device, fl_launch *launch, uint32_t timer, uint64_t now)
+static void issue(fl_device *device, fl_cuda_lane *lane, fl_launch *launch, uint32_t timer,
+                  uint64_t now)
 {
-    fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
-    fl_cuda_lane *lane = &lanes->lane[launch->lane];
     /* only the owner issues on a compute lane */
     uint64_t sequence = fl_load_relaxed(&lane->issued) + 1;
     fl_store_relaxed(&lane->issued, sequence);
@@ -584,7 +583,7 @@ static void issue(fl_device *device, fl_launch *launch, uint32_t timer, uint64_t
     if (unmarked >= FL_MARK_TILES) {
         (void)mark_all(device, lane, NULL); /* a failure: as in mark_old */
     }
-    if (now - lanes->oldest_at >= FL_MARK_NS) {
+    if (now - fl_cuda_of(device)->lanes->oldest_at >= FL_MARK_NS) {
         mark_old(device, now);
     }
 }
@@ -629,7 +628,7 @@ filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, 
         status = put_behind_held(device, launch, lane, &timer, error);
     }
     if (status == FILCH_OK) {
-        issue(device, launch, timer, now);
+        issue(device, lane, launch, timer, now);
     }
     return status;
 }
