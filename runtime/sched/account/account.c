@@ -21,12 +21,6 @@ static uint64_t least_of(uint64_t a, uint64_t b)
 
 /* --- As the job runs --- */
 
-/* Stores t + 1, since 0 means no item taken; a virtual clock begins at 0. */
-static void note_taken(fl_account *account, uint64_t t)
-{
-    fl_store_relaxed(&account->taken, t + 1); /* relaxed throughout: the owner's statistics */
-}
-
 /* Tells whether a thief could take ready tasks from the worker. Ranges of batches do not count: an
  * idle worker inspects every range anyway, and a range may be reserved for a few devices. */
 static bool has_queued(const fl_worker *w)
@@ -144,7 +138,7 @@ static void count_timed(fl_worker *w, const fl_item *item)
     if (!is_synchronous) {
         return;
     }
-    note_taken(account, item->start);
+    fl_account_take(account, item->start);
     w->ledger.timed_at = fl_worker_retired(w) + (item->task != NULL ? 1 : item->hi - item->lo);
     if (item->task != NULL && is_gap_due(&w->ledger, item->stands)) {
         uint64_t before = fl_worker_clock(w);
@@ -206,7 +200,7 @@ static void leave_job(fl_worker *w)
     if (w->device->is_synchronous && retired != 0 && w->ledger.timed_at != retired) {
         uint64_t mean = (uint64_t)fl_worker_mean_ns(w);
         uint64_t most = t - w->now.busy_since;
-        note_taken(account, t - (mean < most ? mean : most));
+        fl_account_take(account, t - (mean < most ? mean : most));
     }
     w->ledger.timed_at = 0;
     fl_ledger_turn(&w->ledger, FL_SPELL_STARVED, NULL, t);

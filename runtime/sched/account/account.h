@@ -50,7 +50,14 @@ typedef enum fl_event {
 /* Records in the trace how long a task was pending, which is about to retire. */
 void fl_account_pending(const fl_worker *worker, const fl_pending_task *pending);
 
-/* As fl_account_event. Out of line: for events that are not of every item. */
+/* Notes when the worker last took an item of a job: t + 1, since 0 means none, and a virtual clock
+ * begins at 0. */
+static inline void fl_account_take(fl_account *account, uint64_t t)
+{
+    fl_store_relaxed(&account->taken, t + 1); /* relaxed throughout: the owner's statistics */
+}
+
+/* As fl_account_event, but for FL_EVENT_LAUNCHED and FL_EVENT_LANDED, which it leaves out. */
 void fl_account_note(fl_worker *worker, fl_event event, const fl_item *item);
 
 /* The worker's only call into the accounting of time; item: null where no item is named above. For
@@ -63,8 +70,7 @@ static inline __attribute__((always_inline)) void fl_account_event(fl_worker *w,
         fl_count(&fl_job_share(item->job, w->index)->account.guessed_ns,
                  item->timed ? 0 : item->ns);
     } else if (event == FL_EVENT_LAUNCHED) {
-        /* As note_taken. */
-        fl_store_relaxed(&fl_job_share(item->job, w->index)->account.taken, item->start + 1);
+        fl_account_take(&fl_job_share(item->job, w->index)->account, item->start);
         if (FL_UNLIKELY(w->ledger.waits)) {
             fl_account_note(w, FL_EVENT_GOES_ON, item);
         }

@@ -41,9 +41,9 @@ static bool is_short(const fl_worker *w)
     return ns > 0 && ns <= FL_SHORT_NS;
 }
 
-/* Chooses a lane for an item that waits for no other: an item that waits for no copy, a complete
- * one, goes behind no item that does; of two lanes the lane with fewer items in flight is better.
- */
+/* Chooses a lane for an item that waits for no other item. A complete item waits for no copy, and
+ * goes behind no item that waits for one. Of two lanes the lane with fewer items in flight is
+ * better. */
 static inline uint32_t best_lane(const fl_worker *w, bool is_complete)
 {
     const uint32_t *load = w->offload->lane_load;
@@ -261,7 +261,7 @@ static inline void describe(const fl_item *item, filch_call *call)
 }
 
 /* Fills the other members, for the caller's functions. */
-static void complete(fl_worker *w, const fl_item *item, filch_call *call)
+static void complete_call(fl_worker *w, const fl_item *item, filch_call *call)
 {
     call->views = w->call.views;
     call->device = w->index;
@@ -281,7 +281,7 @@ static inline __attribute__((always_inline)) bool fill(fl_worker *w, fl_item *it
     const fl_loaded *loaded = &kernel->places[w->device->place];
     launch->function = &loaded->function;
     if (kernel->shape_of != NULL) {
-        complete(w, item, call);
+        complete_call(w, item, call);
     }
     if (!fill_params(w, item, call, launch) ||
         !fill_shape(w, item, call, kernel, loaded, &launch->shape)) {
@@ -427,7 +427,7 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
     launch->marker = 0;
     bool is_full = true;
     if (launch->enqueue != NULL) {
-        complete(w, item, call);
+        complete_call(w, item, call);
     } else if (kernel != NULL) {
         is_full = fill(w, item, call, launch);
     }

@@ -23,6 +23,7 @@ static inline void fl_window_note(fl_worker *w)
     /* Relaxed: a statistic. */
     uint64_t evicted =
         fl_load_relaxed(&w->sched->core->places->residents[w->device->place].evicted);
+    /* Else nothing changes: the worker does not choose, and begins with an eviction. */
     if (evicted != w->offload->evicted || fl_locality_chooses(w)) {
         fl_window_count(w, evicted);
     }

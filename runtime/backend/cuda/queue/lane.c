@@ -636,11 +636,9 @@ filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, 
 /* Tells whether the lane's oldest item is known to be over. False without an item in flight. */
 static bool is_finished(const fl_cuda_lane *lane)
 {
-    /* The oldest item's sequence number less 1: every operation of a compute lane is an item, and
-     * only the owner issues. */
-    uint64_t before = fl_load_relaxed(&lane->issued) - lane->in_flight;
-    /* Acquire: as in is_reached. */
-    return fl_load_acquire(&lane->reached) > before;
+    /* Every operation of a compute lane is an item. Relaxed: only the owner issues. Without an item
+     * in flight the number is the next item's. */
+    return is_reached(lane, fl_load_relaxed(&lane->issued) - lane->in_flight + 1);
 }
 
 static bool is_timed(const fl_cuda_lane *lane)
