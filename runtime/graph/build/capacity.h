@@ -42,15 +42,17 @@ bool fl_capacity_is_large_for_some(const fl_core *core, const fl_task *task, uin
  * task is large, set receives the bits of the devices with room. */
 static inline bool fl_capacity_is_large(const fl_core *core, const fl_task *task, uint64_t *set)
 {
-    return fl_capacity_is_limited(core) && fl_capacity_is_large_for_some(core, task, set);
+    return task->access_count != 0 && fl_capacity_is_limited(core) &&
+           fl_capacity_is_large_for_some(core, task, set);
 }
 
 /* Returns FILCH_NO_DEVICE_MEMORY, recorded with both sizes, if an otherwise correct task fits on no
  * device. */
 static inline filch_status fl_capacity_task(const filch_graph *graph, const filch_task_desc *desc)
 {
-    return fl_capacity_is_limited(graph->object.core) ? fl_capacity_task_limited(graph, desc)
-                                                      : FILCH_OK;
+    return desc->access_count != 0 && fl_capacity_is_limited(graph->object.core)
+               ? fl_capacity_task_limited(graph, desc)
+               : FILCH_OK;
 }
 
 #endif

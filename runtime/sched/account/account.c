@@ -21,12 +21,6 @@ static uint64_t least_of(uint64_t a, uint64_t b)
 
 /* --- As the job runs --- */
 
-/* Stores t + 1, since 0 means no item taken; a virtual clock begins at 0. */
-static void note_taken(fl_account *account, uint64_t t)
-{
-    fl_store_relaxed(&account->taken, t + 1); /* relaxed throughout: the owner's statistics */
-}
-
 /* Tells whether a thief could take ready tasks from the worker. Ranges of batches do not count: an
  * idle worker inspects every range anyway, and a range may be reserved for a few devices. */
 static bool has_queued(const fl_worker *w)
@@ -144,7 +138,7 @@ static void count_timed(fl_worker *w, const fl_item *item)
     if (!is_synchronous) {
         return;
     }
-    note_taken(account, item->start);
+    fl_account_take(account, item->start);
     w->ledger.timed_at = fl_worker_retired(w) + (item->task != NULL ? 1 : item->hi - item->lo);
     if (item->task != NULL && is_gap_due(&w->ledger, item->stands)) {
         uint64_t before = fl_worker_clock(w);
@@ -206,7 +200,7 @@ static void leave_job(fl_worker *w)
     if (w->device->is_synchronous && retired != 0 && w->ledger.timed_at != retired) {
         uint64_t mean = (uint64_t)fl_worker_mean_ns(w);
         uint64_t most = t - w->now.busy_since;
-        note_taken(account, t - (mean < most ? mean : most));
+        fl_account_take(account, t - (mean < most ? mean : most));
     }
     w->ledger.timed_at = 0;
     fl_ledger_turn(&w->ledger, FL_SPELL_STARVED, NULL, t);
@@ -223,7 +217,7 @@ static void note_idle(fl_worker *w)
     }
 }
 
-void fl_account_event(fl_worker *w, fl_event event, const fl_item *item)
+void fl_account_note(fl_worker *w, fl_event event, const fl_item *item)
 {
     fl_account *account =
         item != NULL ? &fl_job_share(item->job, w->index)->account : NULL; /* of the item's job */
@@ -247,15 +241,8 @@ void fl_account_event(fl_worker *w, fl_event event, const fl_item *item)
         wait_for_data(w, event == FL_EVENT_WAITS);
         break;
     case FL_EVENT_LAUNCHED:
-        note_taken(account, item->start);
-        if (FL_UNLIKELY(w->ledger.waits)) {
-            wait_for_data(w, false);
-        }
-        break;
     case FL_EVENT_LANDED:
-        /* 0 for an item with nothing to run. */
-        fl_count(&account->guessed_ns, item->timed ? 0 : item->ns);
-        break;
+        break; /* in the header */
     case FL_EVENT_SPOILED:
         fl_count(&account->spoiled_ns, item->ns);
         break;
@@ -293,12 +280,10 @@ static double divide_chunk(fl_worker *w, const fl_item *item)
                                       : (double)item->own;
 }
 
-void fl_account_divide(fl_worker *w, fl_item *item)
+void fl_account_divide_timed(fl_worker *w, fl_item *item)
 {
     const fl_queue_ops *queue = w->device->backend->queue;
-    item->own = item->fair = item->ns;
-    if (item->is_graph || !item->timed || w->offload == NULL || queue->own == NULL ||
-        w->device->lanes < 2) {
+    if (item->is_graph || w->offload == NULL || queue->own == NULL || w->device->lanes < 2) {
         return;
     }
     uint64_t own = queue->own(w->device);

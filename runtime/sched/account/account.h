@@ -50,9 +50,34 @@ typedef enum fl_event {
 /* Records in the trace how long a task was pending, which is about to retire. */
 void fl_account_pending(const fl_worker *worker, const fl_pending_task *pending);
 
+/* Notes when the worker last took an item of a job: t + 1, since 0 means none, and a virtual clock
+ * begins at 0. */
+static inline void fl_account_take(fl_account *account, uint64_t t)
+{
+    fl_store_relaxed(&account->taken, t + 1); /* relaxed throughout: the owner's statistics */
+}
+
+/* As fl_account_event, but for FL_EVENT_LAUNCHED and FL_EVENT_LANDED, which it leaves out. */
+void fl_account_note(fl_worker *worker, fl_event event, const fl_item *item);
+
 /* The worker's only call into the accounting of time; item: null where no item is named above. For
- * the worker's driver. */
-void fl_account_event(fl_worker *worker, fl_event event, const fl_item *item);
+ * the worker's driver. In line: two events are of every item. */
+static inline __attribute__((always_inline)) void fl_account_event(fl_worker *w, fl_event event,
+                                                                   const fl_item *item)
+{
+    if (event == FL_EVENT_LANDED) {
+        /* 0 for an item with nothing to run. */
+        fl_count(&fl_job_share(item->job, w->index)->account.guessed_ns,
+                 item->timed ? 0 : item->ns);
+    } else if (event == FL_EVENT_LAUNCHED) {
+        fl_account_take(&fl_job_share(item->job, w->index)->account, item->start);
+        if (FL_UNLIKELY(w->ledger.waits)) {
+            fl_account_note(w, FL_EVENT_GOES_ON, item);
+        }
+    } else {
+        fl_account_note(w, event, item);
+    }
+}
 
 /* --- The current job: its retired items are counted in the worker, and its time counts as busy ---
  */
@@ -78,9 +103,19 @@ static inline void fl_worker_enter(fl_worker *w, const fl_task *task)
 
 /* --- Items and jobs --- */
 
+/* As fl_account_divide, for a timed item. */
+void fl_account_divide_timed(fl_worker *worker, fl_item *item);
+
 /* Sets own and fair of an item that a poll has just found past. Both are the whole duration where
  * no share is known. */
-void fl_account_divide(fl_worker *worker, fl_item *item);
+static inline void fl_account_divide(fl_worker *w, fl_item *item)
+{
+    item->own = item->fair = item->ns;
+    if (item->timed) {
+        fl_account_divide_timed(w, item);
+    }
+}
+
 /* fl_scheduler's job_report (report.c). */
 void fl_account_report(fl_scheduler *self, const filch_job *job, filch_report *report,
                        filch_losses *devices, size_t device_bytes, uint32_t count);

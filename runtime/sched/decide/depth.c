@@ -43,7 +43,7 @@ static uint32_t beyond(const fl_worker *w, uint32_t window)
 /* Tells whether one more item may be put in flight. Items in write-back no longer keep the device
  * busy, but the operands stay in the device's memory until the items complete. A task being divided
  * has one piece in flight: other workers take the next pieces, and no item comes between. */
-bool fl_depth_has_room(const fl_worker *w, uint32_t window)
+bool fl_depth_finds_room(const fl_worker *w, uint32_t window)
 {
     uint32_t most = w->pipeline.flight_count;
     /* The queue depth may date from before memory became short: twice as much may exceed the flight

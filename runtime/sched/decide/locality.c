@@ -64,11 +64,6 @@ static uint64_t weigh(fl_lack found)
     return found.bytes != 0 ? found.bytes * 2 : found.is_coming;
 }
 
-bool fl_locality_chooses(const fl_worker *w)
-{
-    return w->offload != NULL && (w->offload->choosy | w->offload->pressed) != 0;
-}
-
 bool fl_locality_lacks(const fl_worker *w, const fl_task *task)
 {
     return weigh(fl_missing_of_task(w, task)) > 1;
@@ -77,12 +72,6 @@ bool fl_locality_lacks(const fl_worker *w, const fl_task *task)
 bool fl_locality_keeps(const fl_worker *w, const fl_task *task)
 {
     return fl_locality_chooses(w) && (w->offload->pressed != 0 || fl_locality_lacks(w, task));
-}
-
-bool fl_locality_is_new(const fl_worker *w)
-{
-    return w->offload != NULL && w->device->place != 0 && w->offload->window_count == 0 &&
-           !fl_locality_chooses(w) && fl_worker_mean_ns(w) == 0; /* relaxed: own value */
 }
 
 /* --- Keeping --- */
@@ -174,7 +163,7 @@ uint32_t fl_locality_choose(const fl_worker *w, uint64_t *least)
 bool fl_locality_lane_waits(const fl_worker *w, uint32_t lane)
 {
     fl_marker arriving = w->offload->lane_arriving[lane];
-    return w->offload->lane_load[lane] != 0 && arriving != 0 &&
+    return arriving != 0 && w->offload->lane_load[lane] != 0 &&
            !w->device->backend->lane->is_past(w->device, arriving);
 }
 

@@ -4,19 +4,30 @@
 #ifndef FL_SCHED_DECIDE_LOCALITY_H
 #define FL_SCHED_DECIDE_LOCALITY_H
 
+#include "sched/worker/device.h"
 #include "sched/worker/operands.h"
 #include "sched/worker/worker.h"
 
 /* Whether the worker is to choose among tasks: tiles have to be brought, or memory is short. */
-bool fl_locality_chooses(const fl_worker *worker);
+static inline bool fl_locality_chooses(const fl_worker *w)
+{
+    return w->offload != NULL && (w->offload->choosy | w->offload->pressed) != 0;
+}
+
 /* Whether an operand of the task would have to be brought to the device. */
 bool fl_locality_lacks(const fl_worker *worker, const fl_task *task);
 /* Whether a device with its own memory has ended nothing yet, and nothing was missing. */
-bool fl_locality_is_new(const fl_worker *worker);
+static inline bool fl_locality_is_new(const fl_worker *w)
+{
+    return fl_worker_mean_ns(w) == 0 && /* relaxed: own value */
+           w->offload != NULL && w->device->place != 0 && w->offload->window_count == 0 &&
+           !fl_locality_chooses(w);
+}
+
 /* Whether a task that the worker made ready stays with the worker, which chooses by what is on its
  * device: an operand would have to be brought, or memory is short. */
 bool fl_locality_keeps(const fl_worker *worker, const fl_task *task);
-/* Roots that the worker takes at once from `rest` in a range. */
+/* Roots that the worker takes at once from `rest` in a range; 1 where it is not to choose. */
 uint32_t fl_locality_room(const fl_worker *worker, uint32_t rest);
 /* Largest number of tasks in the window. */
 uint32_t fl_locality_most(const fl_worker *worker);

@@ -6,14 +6,12 @@
 #include "sched/worker/graph_part.h"
 #include "sched/worker/tuning.h"
 
-/* Tells whether tasks may follow the predecessor on the worker's device. is_alone: only if the
- * predecessor is over, or runs on the worker's device. */
-static bool is_followable(const fl_worker *w, const fl_task *task, uint32_t run, bool is_alone)
+/* Tells whether tasks may follow the predecessor with a mark on the worker's device. is_alone: only
+ * if the predecessor is over, or runs on the worker's device. */
+static inline bool is_followable(const fl_worker *w, uint64_t marker, uint32_t run, bool is_alone)
 {
-    /* Acquire: pairs with the releases of execute/ahead.c. A marker of an earlier run has a
-     * different number, since every run numbers every task anew, and sealing stores the number
-     * before the first. */
-    uint64_t marker = fl_load_acquire(fl_mark_of(task));
+    /* A marker of an earlier run has a different number, since every run numbers every task anew,
+     * and sealing stores the number before the first. */
     if ((marker & FL_MARK_RUN) != fl_mark_run(run + 1) ||
         (marker & FL_MARK_SEQUENCE) == FL_MARK_UNFOLLOWABLE) {
         return false;
@@ -61,15 +59,16 @@ bool fl_lookahead_may_follow(const fl_worker *w, const fl_task *task, uint32_t r
     const filch_graph *graph = task->graph;
     /* A task being divided has nothing in flight for followers, and does not follow predecessors.
      */
-    if (fl_load_relaxed(&task->word) != (uint64_t)run << 32 || fl_task_is_patient(task) ||
-        (FL_UNLIKELY(task->has_items) && fl_divide_is_due(w, task)) || is_early(w, task) ||
-        !fl_worker_can_run(w, task) ||
+    if (fl_task_is_patient(task) || (FL_UNLIKELY(task->has_items) && fl_divide_is_due(w, task)) ||
+        is_early(w, task) || !fl_worker_can_run(w, task) ||
         (w->sched->policy == FILCH_POLICY_STATIC && task->home != 0 &&
          task->home != w->index + 1)) {
         return false;
     }
     for (uint32_t i = graph->pred_begin[task->order]; i < graph->pred_begin[task->order + 1]; ++i) {
-        if (!is_followable(w, fl_graph_task_at(graph, graph->pred_list[i]), run, is_shared)) {
+        /* Acquire: pairs with the releases of execute/ahead.c. */
+        uint64_t marker = fl_load_acquire(fl_mark_at(graph, graph->pred_list[i]));
+        if (!is_followable(w, marker, run, is_shared)) {
             return false;
         }
     }
@@ -106,7 +105,7 @@ fl_lookahead_state fl_lookahead_look(const fl_task *task)
     fl_lookahead_state state = FL_LOOKAHEAD_OVER;
     for (uint32_t i = graph->pred_begin[task->order]; i < graph->pred_begin[task->order + 1]; ++i) {
         /* Acquire: the effects of completed predecessors are visible. */
-        uint64_t marker = fl_load_acquire(fl_mark_of(fl_graph_task_at(graph, graph->pred_list[i])));
+        uint64_t marker = fl_load_acquire(fl_mark_at(graph, graph->pred_list[i]));
         bool is_this_run = (marker & FL_MARK_RUN) == fl_mark_run(fl_task_epoch(task));
         if (is_this_run && (marker & FL_MARK_SEQUENCE) == FL_MARK_UNFOLLOWABLE) {
             return FL_LOOKAHEAD_FAILED;

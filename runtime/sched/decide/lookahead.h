@@ -6,8 +6,9 @@
 #include "sched/worker/worker.h"
 
 /* Whether a successor of a task that the worker launched in a run may be put behind the
- * predecessors on the worker's device. run: the run's epoch. is_shared: the graph's ready tasks go
- * to the shared ready queue. */
+ * predecessors on the worker's device. run: the run's epoch. The caller has just seen the successor
+ * neither claimed nor ready; the claim looks again. is_shared: the graph's ready tasks go to the
+ * shared ready queue. */
 bool fl_lookahead_may_follow(const fl_worker *worker, const fl_task *task, uint32_t run,
                              bool is_shared);
 

@@ -89,10 +89,15 @@ void fl_ahead_launched(fl_worker *w, fl_in_flight *flight, fl_marker marker)
 static bool claim_ahead(fl_worker *w, fl_task *task, uint32_t run)
 {
     uint64_t word = (uint64_t)run << 32;
+    /* Relaxed: the swap decides. Most successors are claimed, or ready, when they are looked at. */
+    if (fl_load_relaxed(&task->word) != word) {
+        return false;
+    }
     /* Relaxed: an old value leads to the rules without the shared ready queue. */
     bool is_shared = fl_load_relaxed(&fl_part_of_graph(task->graph)->is_shared) != 0;
     if (!fl_lookahead_may_follow(w, task, run, is_shared) ||
-        (is_shared && !fl_shared_queue_bid_ahead(w, task)) || fl_slow_holds_up(w, task) ||
+        (is_shared && !fl_shared_queue_bid_ahead(w, task)) ||
+        (FL_UNLIKELY(fl_slow_is_on(w)) && fl_slow_holds_up(w, task)) ||
         fl_placement_is_dear(w, task)) {
         return false;
     }
@@ -239,9 +244,8 @@ bool fl_ahead_waits(fl_worker *w, const fl_task *task)
 {
     const filch_graph *graph = task->graph;
     for (uint32_t i = graph->pred_begin[task->order]; i < graph->pred_begin[task->order + 1]; ++i) {
-        const fl_task *before = fl_graph_task_at(graph, graph->pred_list[i]);
         /* Acquire: the task may have retired since the check; then no wait is necessary. */
-        fl_marker marker = fl_mark_lane(fl_load_acquire(fl_mark_of(before)));
+        fl_marker marker = fl_mark_lane(fl_load_acquire(fl_mark_at(graph, graph->pred_list[i])));
         if (fl_waits_add(&w->offload->waits, marker, &w->stall.error) != FILCH_OK) {
             return false;
         }

@@ -10,12 +10,6 @@
 
 /* --- List --- */
 
-bool fl_operands_matter(const fl_item *item)
-{
-    return item->task != NULL ? item->task->access_count != 0
-                              : fl_batch_view_count(item->job->batch) != 0;
-}
-
 /* Whether the combining task, which is running, runs for the last time. */
 static bool combines_last(const fl_task *task)
 {
@@ -129,21 +123,16 @@ static filch_status bring(fl_worker *w, const fl_item *item, bool is_ahead, fl_a
                              offload->operand_count, &admission, &offload->waits, &w->stall.error);
 }
 
-bool fl_fetch_operands(fl_worker *w, const fl_item *item)
+bool fl_fetch_listed(fl_worker *w, const fl_item *item)
 {
     fl_offload *offload = w->offload;
     /* No tile is evicted for a second run of a chunk. */
     bool is_spare = item->task == NULL && item->run != NULL && item->run->is_second;
-    filch_status status = FILCH_OK;
-    offload->waits.count = offload->operand_count = 0;
-    offload->is_counted = fl_operands_matter(item);
-    if (offload->is_counted) {
-        if (!fl_operands_list(w, item)) {
-            return false;
-        }
-        status = bring(w, item, false,
-                       (fl_admission){.is_tight = offload->is_tight, .is_spare = is_spare});
+    if (!fl_operands_list(w, item)) {
+        return false;
     }
+    filch_status status =
+        bring(w, item, false, (fl_admission){.is_tight = offload->is_tight, .is_spare = is_spare});
     offload->is_admitted = status == FILCH_OK;
     if (w->device->place != 0) {
         fl_window_note(w);
@@ -233,7 +222,7 @@ void fl_fetch_abandon(fl_worker *w)
 void fl_fetch_release(fl_worker *w, fl_in_flight *flight)
 {
     fl_offload *offload = w->offload;
-    if (fl_operands_matter(&flight->item) && fl_operands_list(w, &flight->item)) {
+    if (fl_operands_list(w, &flight->item)) {
         fl_operands_release(fl_worker_places(w), fl_worker_carrier(w), offload->operands,
                             offload->operand_count,
                             fl_item_may_stage(&flight->item) ? &flight->staged : NULL);

@@ -221,7 +221,9 @@ static bool make(fl_worker *w, filch_graph *graph)
     /* Operands were pinned until every task was added, lest the last fetch evict the first. */
     for (uint32_t i = 0; i < fetched; ++i) {
         fl_in_flight flight = {.item = {.task = fl_graph_task_at(graph, i)}};
-        fl_fetch_release(w, &flight);
+        if (fl_operands_matter(&flight.item)) {
+            fl_fetch_release(w, &flight);
+        }
     }
     if (!fits && replay != NULL) {
         /* Copies to operands are under way; no thread waits for the copies if the run is
@@ -368,16 +370,10 @@ static void give_up(const fl_worker *w, fl_launch_history *history)
 bool fl_graph_launch_pick(fl_worker *w, filch_job *job, fl_item *item)
 {
     uint32_t lo, hi;
-    if (w->sched->count != 1) {
-        /* Another worker may have ended the run: the job has no graph then. */
-        return false;
-    }
     filch_graph *graph = job->graph;
     fl_launch_history *history = &fl_part_of_graph(graph)->history;
     if (history->is_given_up || w->device->backend->graph == NULL ||
-        fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi) != graph->root_count ||
         fl_load_relaxed(&job->cancelled) != 0) {
-        /* A smaller range means a run already begun. */
         return false;
     }
     /* Relaxed: written by the worker, no order needed. */

@@ -3,10 +3,20 @@
 #ifndef FL_SCHED_EXECUTE_GRAPH_LAUNCH_H
 #define FL_SCHED_EXECUTE_GRAPH_LAUNCH_H
 
+#include "sched/worker/sched.h"
 #include "sched/worker/worker.h"
 
+/* Tells whether a run may be launched whole: on a lone device, before any of its roots was taken;
+ * rest: roots left. */
+static inline bool fl_graph_launch_may_begin(const fl_worker *w, const filch_job *job,
+                                             uint32_t rest)
+{
+    /* With further devices, another worker may have ended the run: the job has no graph then. */
+    return w->sched->count == 1 && rest == job->graph->root_count;
+}
+
 /* Takes the whole graph of a job that is about to begin, with its operands. False: not known well
- * enough. */
+ * enough. Precondition: fl_graph_launch_may_begin. */
 bool fl_graph_launch_pick(fl_worker *worker, filch_job *job, fl_item *item);
 /* Puts the graph on the device. False: worker->stall.error says why not. */
 bool fl_graph_launch_launch(fl_worker *worker, fl_in_flight *flight);

@@ -41,14 +41,22 @@ static bool is_short(const fl_worker *w)
     return ns > 0 && ns <= FL_SHORT_NS;
 }
 
-/* Tells whether an item goes to a lane before another lane: an item that waits for no copy goes
- * behind no item that does; of two lanes the lane with fewer items in flight is better. */
-static bool is_better(const fl_worker *w, uint32_t lane, uint32_t best, bool is_complete)
+/* Chooses a lane for an item that waits for no other item. A complete item waits for no copy, and
+ * goes behind no item that waits for one. Of two lanes the lane with fewer items in flight is
+ * better. */
+static inline uint32_t best_lane(const fl_worker *w, bool is_complete)
 {
     const uint32_t *load = w->offload->lane_load;
-    bool waits = is_complete && fl_locality_lane_waits(w, lane);
-    bool best_waits = is_complete && fl_locality_lane_waits(w, best);
-    return waits != best_waits ? best_waits : load[lane] < load[best];
+    uint32_t best = 0;
+    bool best_waits = is_complete && fl_locality_lane_waits(w, 0);
+    for (uint32_t lane = 1; lane < w->device->lanes; ++lane) {
+        bool waits = is_complete && fl_locality_lane_waits(w, lane);
+        if (waits != best_waits ? best_waits : load[lane] < load[best]) {
+            best = lane;
+            best_waits = waits;
+        }
+    }
+    return best;
 }
 
 /* Chooses the lane holding an item waited for, because no wait is then needed; otherwise the best
@@ -56,7 +64,7 @@ static bool is_better(const fl_worker *w, uint32_t lane, uint32_t best, bool is_
 static uint32_t choose_lane(const fl_worker *w, bool are_short)
 {
     const fl_offload *offload = w->offload;
-    uint32_t best = 0, last = offload->lane_last;
+    uint32_t last = offload->lane_last;
     for (uint32_t i = 0; i < offload->waits.count; ++i) {
         fl_marker marker = offload->waits.at[i];
         uint32_t lane = fl_marker_lane(marker);
@@ -66,10 +74,7 @@ static uint32_t choose_lane(const fl_worker *w, bool are_short)
             return lane;
         }
     }
-    bool is_complete = fl_fetch_arriving(w) == 0;
-    for (uint32_t lane = 1; lane < w->device->lanes; ++lane) {
-        best = is_better(w, lane, best, is_complete) ? lane : best;
-    }
+    uint32_t best = best_lane(w, fl_fetch_arriving(w) == 0);
     bool stays = are_short && offload->lane_load[best] != 0 &&
                  offload->lane_load[last] < offload->lane_load[best] + FL_SHORT_IN_ROW;
     return stays ? last : best;
@@ -138,7 +143,8 @@ void fl_launch_drop_scratch(fl_worker *w)
 
 /* --- Parameters --- */
 
-static bool refuse(fl_worker *w, const filch_codelet *codelet, const char *what)
+static __attribute__((noinline)) bool refuse(fl_worker *w, const filch_codelet *codelet,
+                                             const char *what)
 {
     fl_error_fill(&w->stall.error,
                   (fl_fault){.status = FILCH_INVALID_ARGUMENT,
@@ -146,6 +152,14 @@ static bool refuse(fl_worker *w, const filch_codelet *codelet, const char *what)
                              .label = codelet->name},
                   "%s: %s", codelet->name, what);
     return false;
+}
+
+static __attribute__((noinline)) bool refuse_count(fl_worker *w, const filch_codelet *codelet,
+                                                   uint32_t has, uint32_t given)
+{
+    char what[96];
+    snprintf(what, sizeof what, "the kernel has %u parameters, but is called with %u", has, given);
+    return refuse(w, codelet, what);
 }
 
 /* Tells whether the kernel's parameters end where the call's parameters do, for any alignment of
@@ -160,9 +174,9 @@ static bool has_size(const fl_function *function, size_t views, bool is_range, s
     return has;
 }
 
-/* Fills the kernel's parameters: views, the range of items, the arguments. */
-static bool fill_params(fl_worker *w, const fl_item *item, const filch_call *call,
-                        fl_launch *launch)
+/* Fills the kernel's parameters: views, the range of items, the arguments. In line: as fill. */
+static inline __attribute__((always_inline)) bool
+fill_params(fl_worker *w, const fl_item *item, const filch_call *call, fl_launch *launch)
 {
     fl_offload *offload = w->offload;
     const filch_codelet *codelet = fl_item_codelet(item);
@@ -184,64 +198,91 @@ static bool fill_params(fl_worker *w, const fl_item *item, const filch_call *cal
         offload->params[count++] = (void *)(uintptr_t)call->args;
     }
     launch->param_count = count;
-    if (function->param_count != UINT32_MAX && function->param_count != count) {
-        char what[96];
-        snprintf(what, sizeof what, "the kernel has %u parameters, but is called with %u",
-                 function->param_count, count);
-        return refuse(w, codelet, what);
+    if (function->param_count == UINT32_MAX) {
+        return true;
     }
-    if (function->param_count != UINT32_MAX &&
-        !has_size(function, call->view_count, has_range, codelet->arg_size)) {
-        return refuse(w, codelet, "the kernel's parameters have other sizes than the call's");
+    if (FL_UNLIKELY(function->param_count != count)) {
+        return refuse_count(w, codelet, function->param_count, count);
     }
-    return true;
+    return has_size(function, call->view_count, has_range, codelet->arg_size) ||
+           refuse(w, codelet, "the kernel's parameters have other sizes than the call's");
 }
 
-static bool fill_shape(fl_worker *w, fl_item *item, const filch_call *call, const fl_kernel *kernel,
-                       const fl_loaded *loaded, filch_shape *shape)
+/* Asks the caller's function for the geometry. False: it failed with item->code. */
+static __attribute__((noinline)) bool ask_shape(fl_item *item, const filch_call *call,
+                                                const fl_kernel *kernel, filch_shape *shape)
+{
+    *shape = (filch_shape){{0}, {0}, {0}, 0};
+    item->code = kernel->shape_of(call, shape);
+    if (item->code == 0) {
+        fl_kernel_complete_shape(shape);
+    }
+    return item->code == 0;
+}
+
+/* In line: as fill. */
+static inline __attribute__((always_inline)) bool
+fill_shape(fl_worker *w, fl_item *item, const filch_call *call, const fl_kernel *kernel,
+           const fl_loaded *loaded, filch_shape *shape)
 {
     if (kernel->shape_of == NULL) {
         *shape = kernel->shape;
-    } else {
-        *shape = (filch_shape){{0}, {0}, {0}, 0};
-        item->code = kernel->shape_of(call, shape);
-        if (item->code != 0) {
-            return false;
-        }
-        fl_kernel_complete_shape(shape);
+    } else if (!ask_shape(item, call, kernel, shape)) {
+        return false;
     }
     const char *wrong = loaded->fits ? NULL : fl_kernel_check_shape(&loaded->function, shape);
     return wrong == NULL || refuse(w, fl_item_codelet(item), wrong);
 }
 
-static void describe(fl_worker *w, const fl_item *item, filch_call *call)
+/* Describes a chunk. */
+static __attribute__((noinline)) void describe_chunk(const fl_item *item, filch_call *call)
 {
-    *call = (filch_call){.views = w->call.views,
-                         .device = w->index,
-                         .team = w->device->info.team,
-                         .runtime = (filch_runtime *)(void *)w->sched->core,
-                         .opaque = w,
-                         .user = fl_item_codelet(item)->user};
-    if (item->task != NULL) {
-        call->view_count = item->task->access_count;
-        call->args = item->task->args;
-        if (FL_UNLIKELY(item->task->has_items)) {
-            fl_item_range(item, &call->lo, &call->hi);
-        }
-        return;
-    }
     const fl_batch *batch = item->job->batch;
     fl_batch_range(batch, item->lo, item->hi, &call->lo, &call->hi);
     call->view_count = fl_batch_view_count(batch);
     call->args = fl_batch_args(batch);
 }
 
-/* Fills the launch of a kernel. */
-static bool fill(fl_worker *w, fl_item *item, const filch_call *call, fl_launch *launch)
+/* Fills the members of a call that differ from item to item: a kernel's parameters need no others.
+ */
+static inline void describe(const fl_item *item, filch_call *call)
+{
+    const fl_task *task = item->task;
+    if (FL_UNLIKELY(task == NULL)) {
+        describe_chunk(item, call);
+        return;
+    }
+    call->view_count = task->access_count;
+    call->args = task->args;
+    call->lo = call->hi = 0;
+    if (FL_UNLIKELY(task->has_items)) {
+        fl_item_range(item, &call->lo, &call->hi);
+    }
+}
+
+/* Fills the other members, for the caller's functions. */
+static void complete_call(fl_worker *w, const fl_item *item, filch_call *call)
+{
+    call->views = w->call.views;
+    call->device = w->index;
+    call->team = w->device->info.team;
+    call->reserved = 0;
+    call->runtime = (filch_runtime *)(void *)w->sched->core;
+    call->opaque = w;
+    call->user = fl_item_codelet(item)->user;
+    call->state = NULL;
+}
+
+/* Fills the launch of a kernel. In line: runs for every item. */
+static inline __attribute__((always_inline)) bool fill(fl_worker *w, fl_item *item,
+                                                       filch_call *call, fl_launch *launch)
 {
     const fl_kernel *kernel = fl_item_codelet(item)->kernel;
     const fl_loaded *loaded = &kernel->places[w->device->place];
     launch->function = &loaded->function;
+    if (kernel->shape_of != NULL) {
+        complete_call(w, item, call);
+    }
     if (!fill_params(w, item, call, launch) ||
         !fill_shape(w, item, call, kernel, loaded, &launch->shape)) {
         return false;
@@ -255,7 +296,7 @@ static bool fill(fl_worker *w, fl_item *item, const filch_call *call, fl_launch 
 bool fl_launch_fill(fl_worker *w, fl_item *item, fl_launch *launch)
 {
     filch_call call;
-    describe(w, item, &call);
+    describe(item, &call);
     return fill(w, item, &call, launch);
 }
 
@@ -264,10 +305,8 @@ bool fl_launch_fill(fl_worker *w, fl_item *item, fl_launch *launch)
 /* Tells whether the speed model wants the item's time. Timing takes three driver calls, as long as
  * a launch. Short items wait for the last sample to come back: otherwise hundreds may be launched
  * before enough samples are in. */
-static bool wants_sample(const fl_worker *w, const fl_item *item, const filch_codelet *codelet,
-                         bool are_short)
+static bool wants_sample(const fl_worker *w, const fl_item *item, fl_speed *speed, bool are_short)
 {
-    fl_speed *speed = fl_codelet_speed(codelet, w->index);
     if (item->task == NULL) {
         return true;
     }
@@ -291,8 +330,8 @@ static bool wants_sample(const fl_worker *w, const fl_item *item, const filch_co
 static bool is_beside_sample(fl_worker *w, const fl_in_flight *flight, bool is_sample)
 {
     fl_offload *offload = w->offload;
-    if (w->device->lanes < 2 || !w->sched->mails || flight->item.task == NULL ||
-        !(flight->expected > FL_SHORT_NS)) {
+    if (!(flight->expected > FL_SHORT_NS) || w->device->lanes < 2 || !w->sched->mails ||
+        flight->item.task == NULL) {
         return false;
     }
     if (is_sample) {
@@ -348,21 +387,23 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
 {
     fl_offload *offload = w->offload;
     fl_item *item = &flight->item;
+    const fl_task *task = item->task;
     const filch_codelet *codelet = fl_item_codelet(item);
+    fl_speed *speed = fl_codelet_speed(codelet, w->index);
     bool is_virtual = w->device->backend->is_virtual, are_short = is_short(w);
     /* A simulated device never runs the codelet's kernel. */
     const fl_kernel *kernel = is_virtual ? NULL : codelet->kernel;
     uint32_t lane = choose_lane(w, are_short);
-    if (item->task != NULL && !place_scratch(w, item->task, lane)) {
+    if (task != NULL && !place_scratch(w, task, lane)) {
         return false;
     }
-    describe(w, item, call);
-    bool is_wanted = is_piece || wants_sample(w, item, codelet, are_short);
+    describe(item, call);
+    bool is_wanted = is_piece || wants_sample(w, item, speed, are_short);
     bool is_sample = is_beside_sample(w, flight, is_wanted) || is_wanted;
     bool is_timed = is_sample || fl_trace_of(w) != NULL;
-    bool is_weighed = item->task != NULL && !is_piece && !is_virtual;
+    bool is_weighed = task != NULL && !is_piece && !is_virtual;
     if (is_weighed) {
-        weigh(item, fl_codelet_speed(codelet, w->index), is_wanted, is_timed);
+        weigh(item, speed, is_wanted, is_timed);
     }
     /* A simulated device times every item, with a trace or without. */
     item->only_traced = is_timed && !is_sample && !is_virtual;
@@ -384,11 +425,16 @@ static bool put_on_lane(fl_worker *w, fl_in_flight *flight, fl_launch *launch, f
     launch->brief = launch->enqueue == NULL && !is_timed && is_brief(w, flight, are_short);
     launch->code = 0;
     launch->marker = 0;
-    bool is_full = kernel == NULL || kernel->enqueue != NULL || fill(w, item, call, launch);
+    bool is_full = true;
+    if (launch->enqueue != NULL) {
+        complete_call(w, item, call);
+    } else if (kernel != NULL) {
+        is_full = fill(w, item, call, launch);
+    }
     if (!is_full || fl_launch_on(w, item, launch) != FILCH_OK) {
         item->code = is_full ? launch->code : item->code;
         if (is_weighed) {
-            fl_speed_take_back(fl_codelet_speed(codelet, w->index), item->stands);
+            fl_speed_take_back(speed, item->stands);
         }
         return false;
     }
@@ -417,7 +463,7 @@ static bool launch_kernel(fl_worker *w, fl_in_flight *flight)
         (void)fl_window_expect(w, task);
     }
     if (!fetch_operands(w, item) || (item->is_ahead && !fl_ahead_waits(w, task)) ||
-        !fl_publish_note_foreign(w, flight)) {
+        (w->offload->waits.count != 0 && !fl_publish_note_foreign(w, flight))) {
         return false;
     }
     bool is_piece = task != NULL && FL_UNLIKELY(task->has_items) && fl_divide_begin(w, flight);
@@ -437,7 +483,7 @@ static bool launch_kernel(fl_worker *w, fl_in_flight *flight)
     if (FL_UNLIKELY(is_piece)) {
         /* The piece's results are committed with the whole task. */
         fl_divide_launched(w, flight);
-    } else if (!fl_publish_results(w, flight, launch.marker)) {
+    } else if (w->offload->operand_count != 0 && !fl_publish_results(w, flight, launch.marker)) {
         fl_publish_fail(w, flight, &w->stall.error);
     } else {
         fl_ahead_launched(w, flight, launch.marker);
@@ -558,8 +604,8 @@ static bool find_room(fl_worker *w, fl_in_flight *flight, const fl_item *picked)
     return true;
 }
 
-/* Notes an item taken by the device. */
-static void note_taken(fl_worker *w, fl_in_flight *flight)
+/* Notes an item taken by the device. In line: runs for every item. */
+static inline __attribute__((always_inline)) void note_taken(fl_worker *w, fl_in_flight *flight)
 {
     flight->item.state = FL_ITEM_LAUNCHED;
     w->now.has_worked = true;
@@ -670,7 +716,9 @@ static void pass_over(fl_worker *w, fl_in_flight *flight)
 
 /* --- Launching an item --- */
 
-static void launch_codelet(fl_worker *w, fl_in_flight *flight, const fl_item *picked)
+/* In line: runs for every item. */
+static inline __attribute__((always_inline)) void launch_codelet(fl_worker *w, fl_in_flight *flight,
+                                                                 const fl_item *picked)
 {
     fl_item *item = &flight->item;
     const filch_codelet *codelet = fl_item_codelet(item);

@@ -172,17 +172,20 @@ static bool pick_chunk(fl_worker *w, filch_job *job, fl_item *item)
     return true;
 }
 
+/* Gives a root just taken to a better device, where there is one. */
+static __attribute__((noinline)) bool give_root(fl_worker *w, fl_task *root)
+{
+    /* The job may be over as soon as a second worker has the root. */
+    fl_worker_flush(w);
+    return fl_give_slow(w, root);
+}
+
 /* Takes up to `want` roots from the worker's range. Roots at the beginning of the range that are
  * better left to other devices are given away. */
 static bool take_roots(fl_worker *w, filch_job *job, uint32_t want, uint32_t *lo, uint32_t *hi)
 {
     while (fl_range_take(&fl_job_share(job, w->index)->range, want, lo, hi)) {
-        if (FL_LIKELY(!fl_slow_is_on(w))) {
-            return true;
-        }
-        /* The job may be over as soon as a second worker has the root. */
-        fl_worker_flush(w);
-        if (!fl_give_slow(w, job->graph->roots[*lo])) {
+        if (FL_LIKELY(!fl_slow_is_on(w)) || !give_root(w, job->graph->roots[*lo])) {
             return true;
         }
     }
@@ -190,8 +193,8 @@ static bool take_roots(fl_worker *w, filch_job *job, uint32_t want, uint32_t *lo
 }
 
 /* Chooses the root to begin with from the worker's roots; the worker keeps the rest. */
-static void choose_root(fl_worker *w, const filch_graph *graph, uint32_t lo, uint32_t hi,
-                        fl_item *item)
+static __attribute__((noinline)) void choose_root(fl_worker *w, const filch_graph *graph,
+                                                  uint32_t lo, uint32_t hi, fl_item *item)
 {
     for (uint32_t root = lo; root < hi; ++root) {
         fl_window_add(w, graph->roots[root]);
@@ -201,7 +204,8 @@ static void choose_root(fl_worker *w, const filch_graph *graph, uint32_t lo, uin
 
 /* Takes more roots to choose from, beside the first root of a device without a completed item. The
  * first root was taken before missing tiles were known; the root keeps the job from ending. */
-static void begin_to_choose(fl_worker *w, filch_job *job, uint32_t first, fl_item *item)
+static __attribute__((noinline)) void begin_to_choose(fl_worker *w, filch_job *job, uint32_t first,
+                                                      fl_item *item)
 {
     uint32_t lo, hi;
     if (!fl_window_expect(w, job->graph->roots[first])) {
@@ -213,17 +217,17 @@ static void begin_to_choose(fl_worker *w, filch_job *job, uint32_t first, fl_ite
     choose_root(w, job->graph, lo, has_more ? hi : lo, item);
 }
 
-static bool pick_root(fl_worker *w, filch_job *job, fl_item *item)
+static inline bool pick_root(fl_worker *w, filch_job *job, fl_item *item)
 {
-    uint32_t lo, hi;
-    if (FL_UNLIKELY(w->sched->looks_ahead) && fl_graph_launch_pick(w, job, item)) {
+    uint32_t lo, hi, rest = fl_range_peek(&fl_job_share(job, w->index)->range, &lo, &hi);
+    if (rest == 0) {
+        return false;
+    }
+    if (FL_UNLIKELY(w->sched->looks_ahead) && fl_graph_launch_may_begin(w, job, rest) &&
+        fl_graph_launch_pick(w, job, item)) {
         return true;
     }
-    fl_range *range = &fl_job_share(job, w->index)->range;
-    uint32_t want = 1;
-    if (w->offload != NULL) {
-        want = fl_locality_room(w, fl_range_peek(range, &lo, &hi));
-    }
+    uint32_t want = fl_locality_chooses(w) ? fl_locality_room(w, rest) : 1;
     if (!take_roots(w, job, want, &lo, &hi)) {
         return false;
     }

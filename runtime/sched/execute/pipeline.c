@@ -62,18 +62,21 @@ fl_in_flight *fl_pipeline_take(fl_worker *w, const fl_item *item)
     return flight;
 }
 
-/* Lands a finished item. The slot is freed before retiring, because retiring may launch. */
-void fl_pipeline_land(fl_worker *w, fl_in_flight *flight)
+/* Lands a finished item. The slot is freed before retiring, because retiring may launch. In line:
+ * runs for every item. */
+static inline __attribute__((always_inline)) void land(fl_worker *w, fl_in_flight *flight)
 {
     w->now.has_worked = true;
     if (flight->is_admitted && flight->item.is_graph) {
         fl_graph_launch_release(w, flight->item.job->graph);
-    } else if (flight->is_admitted) {
+    } else if (flight->is_admitted && fl_operands_matter(&flight->item)) {
         fl_fetch_release(w, flight);
     }
     fl_item item = flight->item;
-    fl_account_event(w, flight->has_failed ? FL_EVENT_SPOILED : FL_EVENT_LANDED, &item);
-    if (FL_UNLIKELY(flight->has_failed)) {
+    if (FL_LIKELY(!flight->has_failed)) {
+        fl_account_event(w, FL_EVENT_LANDED, &item);
+    } else {
+        fl_account_event(w, FL_EVENT_SPOILED, &item);
         fl_item_refuse(&item);
         w->stall.error = w->stall.late;
     }
@@ -92,7 +95,13 @@ void fl_pipeline_land(fl_worker *w, fl_in_flight *flight)
     fl_worker_retire(w, &item);
 }
 
-void fl_pipeline_finish(fl_worker *w, fl_in_flight *flight)
+void fl_pipeline_land(fl_worker *w, fl_in_flight *flight)
+{
+    land(w, flight);
+}
+
+/* In line: runs for every item. */
+static inline __attribute__((always_inline)) void finish(fl_worker *w, fl_in_flight *flight)
 {
     w->now.has_worked = true;
     if (FL_UNLIKELY(flight->foreign_count != 0)) {
@@ -103,7 +112,7 @@ void fl_pipeline_finish(fl_worker *w, fl_in_flight *flight)
         fl_backup_settle(w, flight);
     }
     if (flight->home_count == 0) {
-        fl_pipeline_land(w, flight);
+        land(w, flight);
         return;
     }
     uint32_t index = fl_pipeline_index(w, flight);
@@ -116,6 +125,11 @@ void fl_pipeline_finish(fl_worker *w, fl_in_flight *flight)
         w->pipeline.flights[w->pipeline.writing_back_last].next = index;
     }
     w->pipeline.writing_back_last = index;
+}
+
+void fl_pipeline_finish(fl_worker *w, fl_in_flight *flight)
+{
+    finish(w, flight);
 }
 
 /* Takes the oldest item in write-back out of the list. */
@@ -266,7 +280,7 @@ static bool retire_finished(fl_worker *w)
             --w->offload->lane_load[flight->lane];
             w->offload->lane_continued[flight->lane] -= flight->item.continues;
         }
-        fl_pipeline_finish(w, flight);
+        finish(w, flight);
         any = true;
     }
     if (FL_UNLIKELY(fl_pending_has_ended(w))) {
@@ -289,9 +303,9 @@ static void count(_Atomic uint32_t *number, bool *is_counted, bool counts)
     }
 }
 
-void fl_pipeline_note_hunger(fl_worker *w, bool is_hungry)
+void fl_pipeline_count_hunger(fl_worker *w, bool is_hungry)
 {
-    if (w->offload == NULL || !w->sched->mails || !(is_hungry || w->stall.is_hungry)) {
+    if (w->offload == NULL || !w->sched->mails) {
         return;
     }
     count(&w->sched->hungry, &w->stall.is_hungry, is_hungry && fl_slow_keeps_up(w));
@@ -469,7 +483,10 @@ static bool take_from_others(fl_worker *w)
  * ready count, and claimed tasks go first. */
 static bool waits_for_copies(fl_worker *w)
 {
-    if (w->pipeline.computing < w->device->lanes && w->offload->window_count != 0) {
+    if (w->offload->window_count == 0) {
+        return false;
+    }
+    if (w->pipeline.computing < w->device->lanes) {
         if (fl_claimed_has(w) || !fl_window_gather(w)) {
             return false;
         }

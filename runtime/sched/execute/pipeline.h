@@ -26,8 +26,16 @@ void fl_pipeline_give(fl_worker *worker, fl_in_flight *flight);
 void fl_pipeline_conclude(fl_worker *worker, const fl_item *item);
 /* Whether the device has failed, as seen by a call of a worker or of the host. */
 bool fl_pipeline_is_down(fl_worker *worker);
+/* As fl_pipeline_note_hunger, for a device that is hungry or was. */
+void fl_pipeline_count_hunger(fl_worker *worker, bool is_hungry);
+
 /* Notes whether the device is hungry: it has no work, or found nothing to steal beside its item.
  * Counts it in fl_sched.hungry and hungry_fast, by its speed, where several memory nodes exist. */
-void fl_pipeline_note_hunger(fl_worker *worker, bool is_hungry);
+static inline void fl_pipeline_note_hunger(fl_worker *w, bool is_hungry)
+{
+    if (is_hungry || w->stall.is_hungry) {
+        fl_pipeline_count_hunger(w, is_hungry);
+    }
+}
 
 #endif

@@ -413,7 +413,7 @@ static void retire_lost(fl_worker *w, fl_item *item)
     fl_backup_drop(w, item);
 }
 
-static void retire_chunk(fl_worker *w, fl_item *item)
+static __attribute__((noinline)) void retire_chunk(fl_worker *w, fl_item *item)
 {
     filch_job *job = item->job;
     if (FL_UNLIKELY(item->run != NULL) && !fl_backup_decide(w, item, NULL)) {
@@ -448,7 +448,7 @@ static void retire_chunk(fl_worker *w, fl_item *item)
 
 /* Retires every task of a graph launch (graph_launch.c). After a failure, the tasks done cannot be
  * told from the tasks not done. */
-static void retire_replay(fl_worker *w, const fl_item *item)
+static __attribute__((noinline)) void retire_replay(fl_worker *w, const fl_item *item)
 {
     filch_job *job = item->job;
     const filch_graph *graph = job->graph;

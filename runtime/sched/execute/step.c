@@ -79,18 +79,6 @@ static bool is_gate(const fl_item *item)
     return item->task != NULL && item->task->is_gate;
 }
 
-void fl_item_set_timed(fl_item *item, const filch_codelet *codelet)
-{
-    item->timed = true;
-    item->only_traced = false;
-    item->stands = 1;
-    if (item->task != NULL) {
-        item->work = FL_UNLIKELY(item->task->has_items) ? fl_divide_work(item)
-                     : codelet->work != NULL            ? (double)item->task->work
-                                                        : 1;
-    }
-}
-
 /* Times the item, if the speed model wants a sample. */
 static inline __attribute__((always_inline)) bool sample(fl_worker *w, fl_item *item,
                                                          const filch_codelet *codelet)

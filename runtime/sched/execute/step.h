@@ -15,7 +15,18 @@
 /* Never blocks. Only the worker's driver calls it. */
 fl_act fl_worker_step(fl_worker *worker);
 /* Has the item timed. The work of a chunk is known before. */
-void fl_item_set_timed(fl_item *item, const filch_codelet *codelet);
+static inline void fl_item_set_timed(fl_item *item, const filch_codelet *codelet)
+{
+    item->timed = true;
+    item->only_traced = false;
+    item->stands = 1;
+    if (item->task != NULL) {
+        item->work = FL_UNLIKELY(item->task->has_items) ? fl_divide_work(item)
+                     : codelet->work != NULL            ? (double)item->task->work
+                                                        : 1;
+    }
+}
+
 /* Retires the item that was run, without picking another. */
 void fl_worker_settle(fl_worker *worker);
 

@@ -28,11 +28,9 @@ bool fl_window_expect(fl_worker *w, const fl_task *task)
     return fl_locality_chooses(w);
 }
 
-void fl_window_note(fl_worker *w)
+void fl_window_count(fl_worker *w, uint64_t evicted)
 {
     fl_offload *offload = w->offload;
-    uint64_t evicted =
-        fl_load_relaxed(&w->sched->core->places->residents[w->device->place].evicted);
     count_down(&offload->pressed, evicted != offload->evicted, FL_LOCALITY_RECENT);
     if (fl_locality_chooses(w)) {
         bool hauls = fl_flow_in(w->sched->core->places, w->device->place) != 0;
@@ -143,13 +141,10 @@ static bool is_shared(const fl_worker *w)
     return w->sched->mails && w->ready.next_task == NULL && fl_inbox_is_empty(&w->queues.inbox);
 }
 
-bool fl_window_gather(fl_worker *w)
+bool fl_window_fill(fl_worker *w)
 {
     fl_offload *offload = w->offload;
     fl_local_task near;
-    if (!fl_locality_chooses(w) || w->device->place == 0) {
-        return false;
-    }
     uint32_t most = fl_locality_most(w),
              few = most < FL_LOCALITY_KEPT_FEW ? most : FL_LOCALITY_KEPT_FEW;
     fl_window_share(w);

@@ -3,17 +3,39 @@
 #ifndef FL_SCHED_EXECUTE_WINDOW_H
 #define FL_SCHED_EXECUTE_WINDOW_H
 
+#include "sched/decide/locality.h"
 #include "sched/worker/operands.h"
+#include "sched/worker/sched.h"
 #include "sched/worker/worker.h"
 
 /* A task is about to be put on the device: looks whether an operand is missing. True: the worker is
  * to choose among tasks (fl_locality_chooses). */
 bool fl_window_expect(fl_worker *worker, const fl_task *task);
+/* As fl_window_note, for a memory node with so many evictions: some are new, or the worker is to
+ * choose among tasks. */
+void fl_window_count(fl_worker *worker, uint64_t evicted);
+/* As fl_window_gather, where the worker is to choose. */
+bool fl_window_fill(fl_worker *worker);
+
 /* An item was put on the device: looks whether a tile was evicted. */
-void fl_window_note(fl_worker *worker);
+static inline void fl_window_note(fl_worker *w)
+{
+    /* Relaxed: a statistic. */
+    uint64_t evicted =
+        fl_load_relaxed(&w->sched->core->places->residents[w->device->place].evicted);
+    /* Else nothing changes: the worker does not choose, and begins with an eviction. */
+    if (evicted != w->offload->evicted || fl_locality_chooses(w)) {
+        fl_window_count(w, evicted);
+    }
+}
+
 /* Moves ready tasks into the window, in part, where the worker is to choose. True: the next task is
  * one of the window. */
-bool fl_window_gather(fl_worker *worker);
+static inline bool fl_window_gather(fl_worker *w)
+{
+    return fl_locality_chooses(w) && w->device->place != 0 && fl_window_fill(w);
+}
+
 /* Level of the most urgent ready task of the worker, in the window or not; more where tasks just
  * made ready have not been looked at; below 0: none is ready. */
 int fl_window_top(const fl_worker *worker);

@@ -76,9 +76,15 @@ static inline fl_marker fl_mark_lane(uint64_t marker)
     return sequence != 0 && sequence != FL_MARK_UNFOLLOWABLE ? (marker >> 50 << 50) | sequence : 0;
 }
 
+/* Returns the mark of the task at a position of a closed graph (fl_task.order). */
+static inline _Atomic uint64_t *fl_mark_at(const filch_graph *graph, uint32_t order)
+{
+    return &fl_part_of_graph(graph)->markers[order];
+}
+
 static inline _Atomic uint64_t *fl_mark_of(const fl_task *task)
 {
-    return &fl_part_of_graph(task->graph)->markers[task->order];
+    return fl_mark_at(task->graph, task->order);
 }
 
 static inline uint32_t fl_task_epoch(const fl_task *task)

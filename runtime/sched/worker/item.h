@@ -87,17 +87,17 @@ typedef struct fl_in_flight {
     fl_marker arriving; /* a copy that the device waits for before the item; 0: none, or past */
     uint64_t arrived;   /* when the worker saw the copy past, ns */
     uint32_t lane;
-    bool is_sample;                  /* counted in offload->samples */
-    bool is_ahead;                   /* in the ring of items whose successors are to be looked at */
-    uint32_t next;                   /* index of the next element of a list */
-    struct fl_pending_task *pending; /* simulated device: of a pending task; or null */
-    bool has_failed;                 /* still runs; worker->stall.late says why it failed */
+    bool is_sample;   /* counted in offload->samples */
+    bool is_ahead;    /* in the ring of items whose successors are to be looked at */
+    bool has_failed;  /* still runs; worker->stall.late says why it failed */
     bool is_admitted; /* its operands are pinned, except the staged operands of a chunk */
-    fl_staged staged;
-    uint32_t home_count;
-    fl_marker homes[FL_HOMES]; /* write-back copies of the item's results */
-    uint32_t foreign_count;
+    struct fl_pending_task *pending; /* simulated device: of a pending task; or null */
+    uint32_t next;                   /* index of the next element of a list */
+    uint32_t home_count, foreign_count;
+    /* Of few items; the members above are of all. */
+    fl_marker homes[FL_HOMES];     /* write-back copies of the item's results */
     fl_marker foreign[FL_FOREIGN]; /* the item is good if no marker of these has failed */
+    fl_staged staged;
 } fl_in_flight;
 
 /* Name of one run of an item, as long as the runtime lives. */

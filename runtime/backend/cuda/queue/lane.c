@@ -227,7 +227,7 @@ void fl_cuda_discard(fl_device *device)
 /* --- Held launches --- */
 
 /* Puts held launches on the lane; owner only. poll reports the driver's result for every item. */
-static void put_held(const fl_device *device, fl_cuda_lane *lane)
+static __attribute__((noinline)) void put_held(const fl_device *device, fl_cuda_lane *lane)
 {
     CUresult results[FL_CUDA_PACK];
     uint32_t count = lane->pack != NULL ? fl_cuda_pack_count(lane->pack) : 0;
@@ -328,7 +328,8 @@ static uint64_t count_unmarked(const fl_cuda_lane *lane)
 }
 
 /* Puts held launches on a compute lane, and marks all its items; the owner. */
-static filch_status mark_all(const fl_device *device, fl_cuda_lane *lane, filch_error *error)
+static __attribute__((noinline)) filch_status mark_all(const fl_device *device, fl_cuda_lane *lane,
+                                                       filch_error *error)
 {
     if (count_unmarked(lane) == 0) {
         return FILCH_OK;
@@ -352,7 +353,7 @@ filch_status fl_cuda_mark(fl_device *device, filch_error *error)
 
 /* Marks the lanes that have an old unmarked item. Ignores a failure: the device is lost then, as
  * the worker's next step finds (fl_pipeline_is_down). */
-static void mark_old(const fl_device *device, uint64_t now)
+static __attribute__((noinline)) void mark_old(const fl_device *device, uint64_t now)
 {
     fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
     lanes->oldest_at = now;
@@ -459,8 +460,10 @@ static filch_status wait_for(const fl_device *device, fl_cuda_lane *waiting, fl_
                : fl_cuda_call_fail(device, result, "cuStreamWaitEvent", error);
 }
 
-static filch_status wait_for_all(const fl_device *device, fl_cuda_lane *waiting,
-                                 const fl_marker *behind, uint32_t count, filch_error *error)
+static __attribute__((noinline)) filch_status wait_for_all(const fl_device *device,
+                                                           fl_cuda_lane *waiting,
+                                                           const fl_marker *behind, uint32_t count,
+                                                           filch_error *error)
 {
     for (uint32_t i = 0; i < count; ++i) {
         if (behind[i] != 0) {
@@ -563,16 +566,15 @@ static bool hold(const fl_device *device, fl_cuda_lane *lane, const fl_launch *l
 }
 
 /* Gives an item on the lane, or held back, the next sequence number. */
-static void issue(fl_device *device, fl_launch *launch, uint32_t timer, uint64_t now)
+static void issue(fl_device *device, fl_cuda_lane *lane, fl_launch *launch, uint32_t timer,
+                  uint64_t now)
 {
-    fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
-    fl_cuda_lane *lane = &lanes->lane[launch->lane];
     /* only the owner issues on a compute lane */
     uint64_t sequence = fl_load_relaxed(&lane->issued) + 1;
     fl_store_relaxed(&lane->issued, sequence);
     launch->marker = fl_marker_make(device->info.index, launch->lane, sequence);
     lane->tiles[(lane->first + lane->in_flight) % FL_CUDA_TILES] =
-        (fl_cuda_tile){launch->tag, sequence, timer, FL_CUDA_SUCCESS};
+        (fl_cuda_tile){launch->tag, timer, FL_CUDA_SUCCESS};
     ++lane->in_flight;
     uint64_t unmarked = count_unmarked(lane);
     if (unmarked == 1) {
@@ -581,14 +583,15 @@ static void issue(fl_device *device, fl_launch *launch, uint32_t timer, uint64_t
     if (unmarked >= FL_MARK_TILES) {
         (void)mark_all(device, lane, NULL); /* a failure: as in mark_old */
     }
-    if (now - lanes->oldest_at >= FL_MARK_NS) {
+    if (now - fl_cuda_of(device)->lanes->oldest_at >= FL_MARK_NS) {
         mark_old(device, now);
     }
 }
 
 /* Puts an item on the lane's stream, behind the held launches. *timer: the item's, or none. */
-static filch_status put_behind_held(fl_device *device, fl_launch *launch, fl_cuda_lane *lane,
-                                    uint32_t *timer, filch_error *error)
+static __attribute__((noinline)) filch_status put_behind_held(fl_device *device, fl_launch *launch,
+                                                              fl_cuda_lane *lane, uint32_t *timer,
+                                                              filch_error *error)
 {
     fl_cuda_device *state = fl_cuda_of(device);
     fl_cuda_lanes *lanes = state->lanes;
@@ -617,19 +620,25 @@ filch_status fl_cuda_launch(fl_device *device, fl_launch *launch, uint64_t now, 
     if (lane->in_flight == FL_CUDA_TILES) {
         return FILCH_BUSY;
     }
-    filch_status status = wait_for_all(device, lane, launch->behind, launch->behind_count, error);
+    filch_status status = FILCH_OK;
+    if (launch->behind_count != 0) {
+        status = wait_for_all(device, lane, launch->behind, launch->behind_count, error);
+    }
     if (status == FILCH_OK && !hold(device, lane, launch)) {
         status = put_behind_held(device, launch, lane, &timer, error);
     }
     if (status == FILCH_OK) {
-        issue(device, launch, timer, now);
+        issue(device, lane, launch, timer, now);
     }
     return status;
 }
 
+/* Tells whether the lane's oldest item is known to be over. False without an item in flight. */
 static bool is_finished(const fl_cuda_lane *lane)
 {
-    return lane->in_flight != 0 && is_reached(lane, lane->tiles[lane->first].sequence);
+    /* Every operation of a compute lane is an item. Relaxed: only the owner issues. Without an item
+     * in flight the number is the next item's. */
+    return is_reached(lane, fl_load_relaxed(&lane->issued) - lane->in_flight + 1);
 }
 
 static bool is_timed(const fl_cuda_lane *lane)
@@ -637,42 +646,62 @@ static bool is_timed(const fl_cuda_lane *lane)
     return lane->tiles[lane->first].timer != FL_CUDA_NO_TIMER;
 }
 
-/* Returns a lane whose oldest item is known to be finished: an item without a timer, or the item
- * that ended first. Null: none. In line: runs for each item. */
-static inline __attribute__((always_inline)) fl_cuda_lane *find_finished(const fl_device *device)
+/* Of the lanes whose oldest item is finished and timed, returns the one whose item ended first. At
+ * least one is. */
+static __attribute__((noinline)) fl_cuda_lane *find_first_timed(const fl_device *device)
 {
     fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
     fl_cuda_lane *first = NULL;
     for (uint32_t i = 0; i < lanes->count; ++i) {
         fl_cuda_lane *lane = &lanes->lane[i];
-        if (!is_finished(lane)) {
-            continue;
-        }
-        if (!is_timed(lane)) {
-            return lane;
-        }
-        if (first == NULL || fl_cuda_timer_is_before(device, lane->tiles[lane->first].timer,
-                                                     first->tiles[first->first].timer)) {
+        if (is_finished(lane) && is_timed(lane) &&
+            (first == NULL || fl_cuda_timer_is_before(device, lane->tiles[lane->first].timer,
+                                                      first->tiles[first->first].timer))) {
             first = lane;
         }
     }
     return first;
 }
 
-/* Reports the lane's oldest item, which is finished, with the statuses of poll. */
-static filch_status take_finished(const fl_device *device, fl_cuda_lane *lane, uint64_t *tag,
-                                  uint64_t *busy_ns, filch_error *error)
+/* Returns a lane whose oldest item is known to be finished: an item without a timer, or the item
+ * that ended first. Null: none. In line: runs for each item. */
+static inline __attribute__((always_inline)) fl_cuda_lane *find_finished(const fl_device *device)
+{
+    fl_cuda_lanes *lanes = fl_cuda_of(device)->lanes;
+    bool any_timed = false;
+    for (uint32_t i = 0; i < lanes->count; ++i) {
+        fl_cuda_lane *lane = &lanes->lane[i];
+        if (is_finished(lane)) {
+            if (!is_timed(lane)) {
+                return lane;
+            }
+            any_timed = true;
+        }
+    }
+    return FL_UNLIKELY(any_timed) ? find_first_timed(device) : NULL;
+}
+
+/* Reports the refusal of a launch that was held back. */
+static __attribute__((noinline)) filch_status refuse_held(const fl_device *device, CUresult result,
+                                                          filch_error *error)
+{
+    filch_status status = fl_cuda_call_fail(device, result, "cuLaunchKernel", error);
+    return status == FILCH_DEVICE_LOST ? status : FILCH_TASK_FAILED;
+}
+
+/* Reports the lane's oldest item, which is finished, with the statuses of poll. In line: runs for
+ * each item. */
+static inline __attribute__((always_inline)) filch_status
+take_finished(const fl_device *device, fl_cuda_lane *lane, uint64_t *tag, uint64_t *busy_ns,
+              filch_error *error)
 {
     const fl_cuda_tile *tile = &lane->tiles[lane->first];
     *tag = tile->tag;
     *busy_ns = is_timed(lane) ? fl_cuda_timer_read(device, lane) : UINT64_MAX;
     lane->first = (lane->first + 1) % FL_CUDA_TILES;
     --lane->in_flight;
-    if (FL_UNLIKELY(tile->result != FL_CUDA_SUCCESS)) {
-        filch_status status = fl_cuda_call_fail(device, tile->result, "cuLaunchKernel", error);
-        return status == FILCH_DEVICE_LOST ? status : FILCH_TASK_FAILED;
-    }
-    return FILCH_OK;
+    return FL_LIKELY(tile->result == FL_CUDA_SUCCESS) ? FILCH_OK
+                                                      : refuse_held(device, tile->result, error);
 }
 
 /* Looks at the oldest events of the lanes, until an item without a timer is finished. *next: now
@@ -702,21 +731,28 @@ static filch_status look_at_lanes(const fl_device *device, uint64_t now, uint64_
     return FILCH_OK;
 }
 
+/* Asks the driver, and reports an item as poll does. */
+static __attribute__((noinline)) filch_status ask(const fl_device *device, uint64_t now,
+                                                  uint64_t *tag, uint64_t *busy_ns, uint64_t *next,
+                                                  filch_error *error)
+{
+    filch_status status = look_at_lanes(device, now, next, error);
+    if (status != FILCH_OK) {
+        return status;
+    }
+    fl_cuda_lane *finished = find_finished(device);
+    return finished != NULL ? take_finished(device, finished, tag, busy_ns, error)
+                            : FILCH_NOT_READY;
+}
+
 filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64_t *busy_ns,
                           uint64_t *next, filch_error *error)
 {
     /* Take items known to be finished first. */
     fl_cuda_lane *finished = find_finished(device);
     *next = FL_TIME_NEVER;
-    if (finished == NULL) {
-        filch_status status = look_at_lanes(device, now, next, error);
-        if (status != FILCH_OK) {
-            return status;
-        }
-        finished = find_finished(device);
-    }
     return finished != NULL ? take_finished(device, finished, tag, busy_ns, error)
-                            : FILCH_NOT_READY;
+                            : ask(device, now, tag, busy_ns, next, error);
 }
 
 /* --- Copies --- */

@@ -25,7 +25,6 @@
 /* A work item launched on a compute lane; the owner's. */
 typedef struct fl_cuda_tile {
     uint64_t tag;
-    uint64_t sequence;
     uint32_t timer;  /* index, or FL_CUDA_NO_TIMER */
     CUresult result; /* result of a launch held back and put on the lane later */
 } fl_cuda_tile;
@@ -50,7 +49,8 @@ typedef struct fl_cuda_lane {
     uint64_t covers[FL_CUDA_EVENTS];
     uint32_t oldest, recorded;
     /* Compute lanes only: */
-    fl_cuda_tile tiles[FL_CUDA_TILES]; /* in flight, oldest first */
+    /* In flight, oldest first: the newest in_flight operations of the lane. */
+    fl_cuda_tile tiles[FL_CUDA_TILES];
     uint32_t first, in_flight;
     uint64_t unmarked_at; /* launch time of the oldest unmarked item, ns */
     /* own share of the oldest item up to the newest timer's stop, ns; NAN: not known */

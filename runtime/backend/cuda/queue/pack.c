@@ -23,7 +23,7 @@ typedef struct fl_held {
     filch_shape shape;
     uint32_t first;     /* index of the first parameter */
     uint32_t at, bytes; /* all parameters, in values; the gaps between parameters are zero */
-    bool waits;
+    uint32_t waiting;   /* kernels that wait by themselves, of all held up to this one */
 } fl_held;
 
 /* A node, and what it launches. */
@@ -144,15 +144,13 @@ static uint32_t align_up(uint32_t at)
     return (at + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;
 }
 
-bool fl_cuda_pack_hold(fl_cuda_pack *pack, const fl_launch *launch)
+/* Copies a kernel's parameters behind those held. Returns their end; UINT32_MAX: no room. */
+static __attribute__((noinline)) uint32_t copy_params(fl_cuda_pack *pack, const fl_launch *launch)
 {
-    uint32_t first = pack->bytes, at = first;
-    if (pack->count == FL_CUDA_PACK || pack->param_count + launch->param_count > MOST_PARAMS) {
-        return false;
-    }
+    uint32_t at = pack->bytes;
     for (uint32_t i = 0; i < launch->param_count; ++i) {
         if (launch->param_bytes[i] > MOST_BYTES - at) {
-            return false;
+            return UINT32_MAX;
         }
         memcpy(pack->values + at, launch->params[i], launch->param_bytes[i]);
         pack->params[pack->param_count + i] = pack->values + at;
@@ -160,11 +158,26 @@ bool fl_cuda_pack_hold(fl_cuda_pack *pack, const fl_launch *launch)
         memset(pack->values + at, 0, align_up(at) - at);
         at = align_up(at);
     }
-    pack->held[pack->count++] =
-        (fl_held){launch->function->handle, launch->shape, pack->param_count, first, at - first,
-                  launch->function->waits};
+    return at;
+}
+
+bool fl_cuda_pack_hold(fl_cuda_pack *pack, const fl_launch *launch)
+{
+    uint32_t count = pack->count, end = pack->bytes;
+    if (count == FL_CUDA_PACK || pack->param_count + launch->param_count > MOST_PARAMS ||
+        (launch->param_count != 0 && (end = copy_params(pack, launch)) == UINT32_MAX)) {
+        return false;
+    }
+    fl_held *held = &pack->held[count];
+    held->function = launch->function->handle;
+    held->shape = launch->shape;
+    held->first = pack->param_count;
+    held->at = pack->bytes;
+    held->bytes = end - pack->bytes;
+    held->waiting = launch->function->waits + (count != 0 ? held[-1].waiting : 0);
+    pack->count = count + 1;
     pack->param_count += launch->param_count;
-    pack->bytes = at;
+    pack->bytes = end;
     return true;
 }
 
@@ -232,7 +245,7 @@ static bool is_set(const fl_cuda_pack *pack, const fl_node *node, const fl_held 
 {
     return node->function == held->function && node->is_known && node->bytes == held->bytes &&
            memcmp(&node->shape, &held->shape, sizeof node->shape) == 0 &&
-           memcmp(node->values, pack->values + held->at, held->bytes) == 0;
+           (held->bytes == 0 || memcmp(node->values, pack->values + held->at, held->bytes) == 0);
 }
 
 static CUresult set_node(const fl_cuda_api *api, fl_cuda_pack *pack, const fl_chain *chain,
@@ -250,13 +263,10 @@ static CUresult set_node(const fl_cuda_api *api, fl_cuda_pack *pack, const fl_ch
     return api->cuGraphExecKernelNodeSetParams(chain->executable, node->node, &params);
 }
 
-static bool all_wait(const fl_held *held, uint32_t count)
+/* Tells whether all kernels after the first one, up to the last one, wait by themselves. */
+static bool all_wait(const fl_held *first, const fl_held *last)
 {
-    bool all = true;
-    for (uint32_t i = 0; i < count; ++i) {
-        all = all && held[i].waits;
-    }
-    return all;
+    return last->waiting - first->waiting == (uint32_t)(last - first);
 }
 
 /* Puts the next `size` kernels on the stream as one graph. False: not possible. Under the lock. */
@@ -265,7 +275,7 @@ static bool put_chain(const fl_cuda_api *api, fl_cuda_pack *pack, uint32_t size,
 {
     const fl_held *held = &pack->held[from];
     /* the kernel before the first one is in no graph or in another */
-    bool waits = size > 1 && all_wait(held + 1, size - 1);
+    bool waits = size > 1 && all_wait(held, &held[size - 1]);
     fl_chain *chain = find_chain(api, pack, size, waits, &held[size - 1]);
     CUresult result = FL_CUDA_SUCCESS;
     for (uint32_t i = 0; chain != NULL && i < size && result == FL_CUDA_SUCCESS; ++i) {
@@ -310,7 +320,7 @@ static bool is_worth(uint32_t size, uint32_t batches)
 static bool has_own_graph(const fl_cuda_api *api, fl_cuda_pack *pack, uint32_t at)
 {
     uint32_t size = pack->count - at;
-    bool waits = all_wait(&pack->held[at + 1], size - 1);
+    bool waits = all_wait(&pack->held[at], &pack->held[pack->count - 1]);
     if (pack->chains[size][waits] != NULL) {
         return true;
     }
