@@ -2,6 +2,7 @@
 /* Many tasks that wait, deep on one stack, for what a task ends that no job names: one that ends a
  * pending task, or closes a graph. All of them end. While others work, the stack does not grow. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -334,6 +335,70 @@ static void half_of_a_stack_is_left(void **state)
     assert_true(fl_thread_has_stack());
 }
 
+/* --- Waits on a stack that is half used --- */
+
+/* FL_DEEP_WAIT frames fit below half of the stack; SOME do not fit on it. */
+enum { FRAME = 98304, SMALL_STACK = 1 << 22, SOME = 3 * FL_DEEP_WAIT };
+
+static _Atomic int warnings;
+
+static void count_warning(filch_log_level level, const char *message, void *user)
+{
+    (void)user;
+    warnings += level == FILCH_LOG_WARNING && strstr(message, "half of the stack") != NULL;
+}
+
+static int wait_on_a_large_frame(const filch_call *call)
+{
+    volatile char room[FRAME];
+    memset((char *)(uintptr_t)room, 1, sizeof room);
+    return wait_deep(call) + (room[FRAME / 2] != 1);
+}
+
+/* Each task waits on the stack of the one before, up to half of the stack and a frame more. */
+static void *run_tasks(void *graph)
+{
+    assert_ok(fixture_run(graph));
+    return NULL;
+}
+
+/* The wait that finds it goes on with its job alone, says so once, and ends with what it waits for.
+ */
+static void a_stack_that_is_half_used_is_told_once(void **state)
+{
+    filch_runtime_desc config = FILCH_RUNTIME_DESC_INIT;
+    filch_runtime *runtime = NULL;
+    pthread_attr_t small;
+    pthread_t thread;
+    (void)state;
+    config.devices = "host:1";
+    config.drive = FILCH_DRIVE_POLL;
+    config.log = count_warning;
+    deepest = failed = begun = warnings = 0;
+    assert_ok(filch_runtime_create(&config, NULL, &runtime));
+    awaited = submit_one(runtime, pending_codelet(runtime), 0);
+    filch_graph *graph = fixture_graph(runtime, FILCH_GRAPH_CLOSED);
+    filch_codelet *waits = fixture_codelet(runtime, "wait", wait_on_a_large_frame, 0);
+    for (int i = 0; i < SOME; ++i) {
+        (void)fixture_add(graph, waits, NULL, NULL, 0);
+    }
+    assert_int_equal(pthread_attr_init(&small), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, SMALL_STACK), 0);
+    assert_int_equal(pthread_create(&thread, &small, run_tasks, graph), 0);
+    (void)pthread_attr_destroy(&small);
+    assert_true(fixture_await(&warnings, 1));
+    assert_int_equal(begun, 1);
+    int most = deepest;
+    assert_in_range(most, FL_DEEP_WAIT, SOME - 1);
+    assert_ok(filch_pending_end(unended, 0, NULL));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    release(awaited);
+    assert_int_equal(warnings, 1);
+    assert_int_equal(deepest, most);
+    assert_int_equal(failed, 0);
+    assert_ok(filch_runtime_destroy(runtime));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +409,7 @@ int main(void)
         cmocka_unit_test(bound_batches_stay_shallow_while_others_work),
         cmocka_unit_test(a_withdrawn_device_leaves_a_bound_batch),
         cmocka_unit_test(half_of_a_stack_is_left),
+        cmocka_unit_test(a_stack_that_is_half_used_is_told_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
