@@ -13,8 +13,8 @@ int bench_blas_threads_set(int count)
     return before;
 }
 
-/* OpenBLAS 0.3 solves for triangles at half the rate of products and less: halves of the triangle,
- * with a product between, are 1.6 to 1.9 times as fast in orders of 192 to 512. */
+/* A triangle is solved for by halves down to this order, as in kernels/dense/place.c, where the
+ * reason is. Halves are multiples of a cache line. */
 #define SOLVED_AT_ONCE 32
 #define SOLVED_MULTIPLE 8
 

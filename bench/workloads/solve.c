@@ -65,7 +65,8 @@ static filch_status setup(const bench_options *options, filch_error *error, void
         return bench_fail(error, FILCH_OUT_OF_MEMORY, "solve", 0, "no memory");
     s->is_chosen = options->factor != BENCH_FACTOR_NONE;
     s->factor = s->is_chosen ? options->factor : BENCH_FACTOR_SINGLE;
-    /* Each step of the refinement reads the matrix, which stays on the devices until then. */
+    /* Each step of the refinement reads the matrix. A managed handle keeps it on the devices
+     * between steps. */
     s->square.is_managed = true;
     filch_status status = bench_square_open(&s->square, BENCH_SQUARE_COLUMNS, options, error);
     if (status == FILCH_OK)

@@ -36,7 +36,7 @@ typedef struct bench_square {
     bool is_from_file;
     bool is_idle; /* simulated: bodies compute nothing */
     bool is_resident;
-    bool is_managed; /* handles over a are, resident or not */
+    bool is_managed; /* handles with a buffer are, resident or not */
     bool has_tile;   /* given or chosen */
     /* Square tiles: where fewer than two tiles' rows are left, tiles of half the side, rounded up,
      * cover them; the last one may be smaller. Devices then wait less for each other at the end. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seconds an element, of the next BLAS and of shared copies, by which side has the larger step and
- * by length. The faster way makes the next copy, and the other one every so many copies. */
+/* Mean seconds an element of both ways, by length and by whether the larger step is read or
+ * written. The faster way makes a copy; one in so many goes the other way. */
 #define _GNU_SOURCE
 #include "kernels/blas/copies.h"
 
@@ -11,12 +11,15 @@
 
 #include <stdatomic.h>
 
-/* A new time counts a part of so many, so that rare and long ones count by how often they are. */
-#define PARTS 128
-/* The least of the first times begins: pages are first touched then, and threads made. */
+/* A new time has a weight of 1/WEIGHT in the mean, so that one long copy does not turn the choice;
+ * of the slower way, which has few new times, one of 1/RETRY_WEIGHT. */
+#define WEIGHT 128
+#define RETRY_WEIGHT 8
+/* The mean begins as the least of the first times, which include first touches of pages and the
+ * making of threads. */
 #define FIRST 4
 /* The slower way is measured again once in as many copies. */
-#define AGAIN 512
+#define RETRY 512
 /* Elements that a thread takes at a time: some microseconds of work. */
 #define CHUNK 256
 /* Lengths of 2^11 to 2^26 and more. */
@@ -42,9 +45,9 @@ static int64_t magnitude(int64_t x)
 static size_t element_of(const fl_blas_copy *copy)
 {
 #define SIZE(p, type, NAME) sizeof(type),
-    static const size_t sizes[] = {FL_BLAS_VECTORS(SIZE)};
+    static const size_t sizes[] = {FL_BLAS_PRECISIONS(SIZE)};
 #undef SIZE
-    return sizes[copy->kind];
+    return sizes[copy->precision];
 }
 
 static ways *ways_of(const fl_blas_copy *copy)
@@ -55,12 +58,14 @@ static ways *ways_of(const fl_blas_copy *copy)
     return &measured[magnitude(copy->incx) < magnitude(copy->incy)][length];
 }
 
-/* Two threads at once may lose one of their times. */
-static void note(way *of, double value)
+/* Relaxed throughout: statistics, which order nothing. Two threads at once may lose one of their
+ * times. */
+static void note(way *of, const way *other, double value)
 {
     double old = atomic_load_explicit(&of->mean, memory_order_relaxed);
     unsigned times = atomic_load_explicit(&of->times, memory_order_relaxed);
-    double mean = old + (value - old) / PARTS;
+    bool is_slower = old > atomic_load_explicit(&other->mean, memory_order_relaxed);
+    double mean = old + (value - old) / (is_slower ? RETRY_WEIGHT : WEIGHT);
     if (times < FIRST) {
         mean = times == 0 || value < old ? value : old;
         atomic_store_explicit(&of->times, times + 1, memory_order_relaxed);
@@ -75,14 +80,14 @@ static bool is_known(way *of)
 
 static bool is_to_share(ways *of)
 {
-    if (fl_settings()->is_fixed && fl_settings()->least_flops == 0)
+    if (fl_settings()->least_flops == 0) /* the user wants every call to go to filch */
         return true;
     if (!is_known(&of->next) || !is_known(&of->shared))
         return is_known(&of->next);
     double next = atomic_load_explicit(&of->next.mean, memory_order_relaxed);
     double shared = atomic_load_explicit(&of->shared.mean, memory_order_relaxed);
     unsigned copies = atomic_fetch_add_explicit(&of->copies, 1, memory_order_relaxed);
-    return (shared < next) != (copies % AGAIN == AGAIN - 1);
+    return (shared < next) != (copies % RETRY == RETRY - 1);
 }
 
 /* Bytes [begin, end) that a vector lies in. */
@@ -115,7 +120,7 @@ static void copy_part(const void *user, int64_t first, int64_t last)
     int64_t x_at = incx < 0 ? (1 - copy->n) * incx : 0, y_at = incy < 0 ? (1 - copy->n) * incy : 0;
 /* NOLINTBEGIN(bugprone-macro-parentheses): a type takes none */
 #define COPY(p, type, NAME)                           \
-    case FL_BLAS_VECTOR_##NAME: {                     \
+    case FL_BLAS_PRECISION_##NAME: {                  \
         const type *x = (const type *)copy->x + x_at; \
         type *y = (type *)copy->y + y_at;             \
         for (int64_t i = first; i < last; i++)        \
@@ -123,8 +128,8 @@ static void copy_part(const void *user, int64_t first, int64_t last)
         return;                                       \
     }
     /* NOLINTEND(bugprone-macro-parentheses) */
-    switch (copy->kind) {
-        FL_BLAS_VECTORS(COPY)
+    switch (copy->precision) {
+        FL_BLAS_PRECISIONS(COPY)
     default:
         return;
     }
@@ -145,8 +150,8 @@ bool fl_copies_take(const fl_blas_copy *copy, fl_copies_pass *pass)
         return false;
     if (is_to_share(of) && fl_helpers_share(copy_part, copy, copy->n, CHUNK)) {
         double seconds = fl_gate_now_s() - begin;
-        fl_report_copy(copy->kind, true, seconds);
-        note(&of->shared, seconds / (double)copy->n);
+        fl_report_copy(copy->precision, true, seconds);
+        note(&of->shared, &of->next, seconds / (double)copy->n);
         return true;
     }
     filch_blas_suspend();
@@ -160,6 +165,7 @@ void fl_copies_passed(const fl_blas_copy *copy, const fl_copies_pass *pass)
         return;
     double seconds = fl_gate_now_s() - pass->begin_s;
     filch_blas_resume();
-    fl_report_copy(copy->kind, false, seconds);
-    note(&ways_of(copy)->next, seconds / (double)copy->n);
+    fl_report_copy(copy->precision, false, seconds);
+    ways *of = ways_of(copy);
+    note(&of->next, &of->shared, seconds / (double)copy->n);
 }

@@ -12,12 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Shorter copies, or of smaller steps in bytes, are over before others could help. */
+/* Shorter copies end before a helper begins. In bytes: with smaller steps one cache line has
+ * several elements, and is fetched ahead; they were not measured. */
 #define FL_COPIES_LEAST 2048
 #define FL_COPIES_STEP 512
 
 typedef struct fl_blas_copy {
-    fl_blas_vector kind;
+    fl_blas_precision precision;
     int64_t n;
     const void *x;
     int64_t incx; /* elements; below 0: from the last element on, as BLAS has it */

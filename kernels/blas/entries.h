@@ -163,7 +163,7 @@
                      .layout = layout, FL_SET_E(NAME),                                             \
                      .is_left = lwork < FL_##NAME##_LEAST(FL_SELF))
 
-/* Copies of vectors: short ones cost two loads and a few comparisons. */
+/* Copies of vectors: a short one costs one load, by Fortran's names four, and a few comparisons. */
 #define FL_COPY_ENTRY(symbol, declared, given, real, vector, count, x_step, y_step)  \
     FL_EXPORT void symbol declared;                                                  \
     FL_EXPORT void symbol declared                                                   \
@@ -187,9 +187,9 @@
     FL_COPY_ENTRY(                                                                                 \
         FL_FORTRAN(p##copy),                                                                       \
         (const fl_int *n, const real *x, const fl_int *incx, real *y, const fl_int *incy),         \
-        (n, x, incx, y, incy), real, FL_BLAS_VECTOR_##P, *n, *incx, *incy)                         \
+        (n, x, incx, y, incy), real, FL_BLAS_PRECISION_##P, *n, *incx, *incy)                      \
     FL_COPY_ENTRY(FL_CBLAS(p##copy), (fl_int n, const real *x, fl_int incx, real *y, fl_int incy), \
-                  (n, x, incx, y, incy), real, FL_BLAS_VECTOR_##P, n, incx, incy)
+                  (n, x, incx, y, incy), real, FL_BLAS_PRECISION_##P, n, incx, incy)
 
 #define FL_NANCHECK FL_TEXT(FL_LAPACKE(get_nancheck))
 #define FL_ENTRIES(p, real)                          \
@@ -202,4 +202,4 @@
 
 FL_ENTRIES(d, double)
 FL_ENTRIES(s, float)
-FL_BLAS_VECTORS(FL_COPY)
+FL_BLAS_PRECISIONS(FL_COPY)

@@ -26,7 +26,8 @@ typedef struct helper {
 } helper;
 
 static struct {
-    atomic_bool is_taken; /* by the thread that has a loop, which alone reads and writes these: */
+    atomic_bool is_taken; /* by the thread that has a loop, which alone uses these, but for
+                             a helper's own is_alive and seen: */
     pid_t owner;          /* 0: no helper was made yet */
     cpu_set_t cores;      /* of the thread that made the helpers, and of the helpers */
     helper all[FL_HELPERS_MOST - 1];
@@ -135,8 +136,8 @@ static void *help(void *user)
 
 static int count_wanted(void)
 {
-    int most = CPU_COUNT(&helpers.cores), given = fl_settings()->copy_threads;
-    int wanted = given > 0 ? given : most;
+    int given = fl_settings()->copy_threads;
+    int wanted = given > 0 ? given : CPU_COUNT(&helpers.cores);
     return (wanted < FL_HELPERS_MOST ? wanted : FL_HELPERS_MOST) - 1;
 }
 
@@ -173,7 +174,8 @@ static void make_helpers(int wanted)
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Helpers run on the cores of the thread that made them: no thread with other cores gets them. */
+/* Helpers run on the cores of the thread that made them: no thread with other cores gets them.
+ * Relaxed: a guess; a missing helper costs time alone. */
 static bool has_helpers(void)
 {
     pid_t self = getpid();

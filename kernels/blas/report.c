@@ -19,9 +19,9 @@ static row rows[FL_BLAS_ROUTINES][2]; /* double, single */
 static const char *const names[] = {FL_BLAS_PRODUCTS(NAME_OF, , ) FL_BLAS_FACTORS(NAME_OF, , )
                                         FL_BLAS_WORKED(NAME_OF, , )};
 
-static row copies[FL_BLAS_VECTOR_KINDS];
+static row copies[FL_BLAS_PRECISION_COUNT];
 #define LETTER_OF(p, type, P) #p[0],
-static const char letters[] = {FL_BLAS_VECTORS(LETTER_OF)};
+static const char letters[] = {FL_BLAS_PRECISIONS(LETTER_OF)};
 
 static void note(row *r, int which, double seconds)
 {
@@ -40,9 +40,9 @@ void fl_report_passed(const fl_blas_call *call, double seconds)
     note(&rows[call->routine][call->is_single], PASSED, seconds);
 }
 
-void fl_report_copy(fl_blas_vector kind, bool is_shared, double seconds)
+void fl_report_copy(fl_blas_precision precision, bool is_shared, double seconds)
 {
-    note(&copies[kind], is_shared ? TAKEN : PASSED, seconds);
+    note(&copies[precision], is_shared ? TAKEN : PASSED, seconds);
 }
 
 static void print_row(const row *r, const char *name, char precision)
@@ -64,6 +64,6 @@ __attribute__((destructor)) static void print(void)
         print_row(&rows[k][0], names[k], 'd');
         print_row(&rows[k][1], names[k], 's');
     }
-    for (int k = 0; k < FL_BLAS_VECTOR_KINDS; k++)
+    for (int k = 0; k < FL_BLAS_PRECISION_COUNT; k++)
         print_row(&copies[k], "copy", letters[k]);
 }

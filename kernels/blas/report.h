@@ -9,7 +9,7 @@
 void fl_report_taken(const fl_blas_call *call, double seconds);
 void fl_report_passed(const fl_blas_call *call, double seconds);
 
-/* A vector copy that was long enough to be looked at. */
-void fl_report_copy(fl_blas_vector kind, bool is_shared, double seconds);
+/* A vector copy that was timed. */
+void fl_report_copy(fl_blas_precision precision, bool is_shared, double seconds);
 
 #endif

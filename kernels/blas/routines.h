@@ -27,15 +27,17 @@
     X(p, real, gels, GELS)
 
 /* Precisions of vector copies: X(letter, type, LETTER). */
-#define FL_BLAS_VECTORS(X)  \
-    X(s, float, S)          \
-    X(d, double, D)         \
-    X(c, float _Complex, C) \
+#define FL_BLAS_PRECISIONS(X) \
+    X(s, float, S)            \
+    X(d, double, D)           \
+    X(c, float _Complex, C)   \
     X(z, double _Complex, Z)
 
-#define FL_BLAS_VECTOR(p, type, P) FL_BLAS_VECTOR_##P,
-typedef enum fl_blas_vector { FL_BLAS_VECTORS(FL_BLAS_VECTOR) FL_BLAS_VECTOR_KINDS } fl_blas_vector;
-#undef FL_BLAS_VECTOR
+#define FL_BLAS_PRECISION(p, type, P) FL_BLAS_PRECISION_##P,
+typedef enum fl_blas_precision {
+    FL_BLAS_PRECISIONS(FL_BLAS_PRECISION) FL_BLAS_PRECISION_COUNT
+} fl_blas_precision;
+#undef FL_BLAS_PRECISION
 
 typedef enum fl_blas_routine {
     FL_BLAS_GEMM,

@@ -19,9 +19,9 @@ set(on_host ${all} FILCH_BLAS_DEVICES=host:2)
 # Nothing is compiled: the fake driver has no twins of what a real NVRTC makes.
 set(fake LD_LIBRARY_PATH=${fakecuda_out} FILCH_NVRTC=/nonexistent/libnvrtc.so FILCH_CACHE_DIR=off)
 set(on_fake ${all} FILCH_BLAS_DEVICES=cuda ${fake})
-# Four threads share each copy that is long enough, whatever is measured.
-set(shared FILCH_BLAS_COPY_THREADS=4)
 set(on_both ${all} FILCH_BLAS_DEVICES=cuda,host:1 ${fake})
+# Four threads share a copy; with ${all} each copy that is long enough, whichever way is faster.
+set(shared FILCH_BLAS_COPY_THREADS=4)
 
 # filch_blas_test(NAME SECONDS COMMAND ... ENVIRONMENT ...): the environment beside that of all.
 function(filch_blas_test name seconds)

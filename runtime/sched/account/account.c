@@ -138,7 +138,7 @@ static void count_timed(fl_worker *w, const fl_item *item)
     if (!is_synchronous) {
         return;
     }
-    fl_account_take(account, item->start);
+    fl_account_note_taken(account, item->start);
     w->ledger.timed_at = fl_worker_retired(w) + (item->task != NULL ? 1 : item->hi - item->lo);
     if (item->task != NULL && is_gap_due(&w->ledger, item->stands)) {
         uint64_t before = fl_worker_clock(w);
@@ -200,7 +200,7 @@ static void leave_job(fl_worker *w)
     if (w->device->is_synchronous && retired != 0 && w->ledger.timed_at != retired) {
         uint64_t mean = (uint64_t)fl_worker_mean_ns(w);
         uint64_t most = t - w->now.busy_since;
-        fl_account_take(account, t - (mean < most ? mean : most));
+        fl_account_note_taken(account, t - (mean < most ? mean : most));
     }
     w->ledger.timed_at = 0;
     fl_ledger_turn(&w->ledger, FL_SPELL_STARVED, NULL, t);
@@ -451,7 +451,7 @@ static uint64_t last_taken(const fl_sched *sched, const filch_job *job)
     if (last == 0) {
         return job->finished;
     }
-    return last - 1 > begin ? last - 1 : begin; /* see note_taken */
+    return last - 1 > begin ? last - 1 : begin; /* see fl_account_note_taken */
 }
 
 void fl_account_end(fl_sched *sched, filch_job *job)

@@ -12,8 +12,8 @@ uint32_t fl_depth_of(const fl_worker *worker);
 /* As fl_depth_has_room, in every case. */
 bool fl_depth_finds_room(const fl_worker *worker, uint32_t window);
 
-/* Whether one more item can be put on the device. In line: short items on a device with memory to
- * spare, where the general rule is these two limits. */
+/* Tells whether one more item may be put on the device. Fast path: without long items, a divided
+ * task, a held device or short memory fl_depth_finds_room() reduces to these two limits. */
 static inline bool fl_depth_has_room(const fl_worker *w, uint32_t window)
 {
     const fl_worker_pipeline *pipeline = &w->pipeline;

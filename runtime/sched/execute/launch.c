@@ -41,9 +41,9 @@ static bool is_short(const fl_worker *w)
     return ns > 0 && ns <= FL_SHORT_NS;
 }
 
-/* Chooses a lane for an item that waits for no other item. A complete item waits for no copy, and
- * goes behind no item that waits for one. Of two lanes the lane with fewer items in flight is
- * better. */
+/* Chooses a lane for an item that has no predecessor in flight on the device's lanes. An item that
+ * waits for no copy prefers lanes that wait for none. Of two lanes the lane with fewer items in
+ * flight is better. */
 static inline uint32_t best_lane(const fl_worker *w, bool is_complete)
 {
     const uint32_t *load = w->offload->lane_load;

@@ -28,7 +28,7 @@ bool fl_window_expect(fl_worker *w, const fl_task *task)
     return fl_locality_chooses(w);
 }
 
-void fl_window_count(fl_worker *w, uint64_t evicted)
+void fl_window_note_evictions(fl_worker *w, uint64_t evicted)
 {
     fl_offload *offload = w->offload;
     count_down(&offload->pressed, evicted != offload->evicted, FL_LOCALITY_RECENT);

@@ -11,9 +11,9 @@
 /* A task is about to be put on the device: looks whether an operand is missing. True: the worker is
  * to choose among tasks (fl_locality_chooses). */
 bool fl_window_expect(fl_worker *worker, const fl_task *task);
-/* As fl_window_note, for a memory node with so many evictions: some are new, or the worker is to
- * choose among tasks. */
-void fl_window_count(fl_worker *worker, uint64_t evicted);
+/* The slow part of fl_window_note. Precondition: some of the memory node's evictions are new, or
+ * the worker is to choose among tasks. */
+void fl_window_note_evictions(fl_worker *worker, uint64_t evicted);
 /* As fl_window_gather, where the worker is to choose. */
 bool fl_window_fill(fl_worker *worker);
 
@@ -25,7 +25,7 @@ static inline void fl_window_note(fl_worker *w)
         fl_load_relaxed(&w->sched->core->places->residents[w->device->place].evicted);
     /* Else nothing changes: the worker does not choose, and begins with an eviction. */
     if (evicted != w->offload->evicted || fl_locality_chooses(w)) {
-        fl_window_count(w, evicted);
+        fl_window_note_evictions(w, evicted);
     }
 }
 

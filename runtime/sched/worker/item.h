@@ -94,7 +94,7 @@ typedef struct fl_in_flight {
     struct fl_pending_task *pending; /* simulated device: of a pending task; or null */
     uint32_t next;                   /* index of the next element of a list */
     uint32_t home_count, foreign_count;
-    /* Of few items; the members above are of all. */
+    /* Few items use the members below. */
     fl_marker homes[FL_HOMES];     /* write-back copies of the item's results */
     fl_marker foreign[FL_FOREIGN]; /* the item is good if no marker of these has failed */
     fl_staged staged;
