@@ -16,10 +16,10 @@
 typedef void (*fl_helpers_part)(const void *user, int64_t first, int64_t last);
 
 /* Runs iterations [0, count) in chunks, on this thread and the helpers; returns when all are over.
- * False: nothing ran. Another thread has the helpers, or there are none for this one: the setting is
- * 1 thread; there is no setting, and this thread may use one core alone; no thread could be made;
- * helpers on other cores than this thread's have not ended yet; or the process is a child of one
- * that had helpers. Thread safety: any thread. */
+ * False: nothing ran. Another thread has the helpers, or there are none for this one: the setting
+ * is 1 thread; there is no setting, and this thread may use one core alone; no thread could be
+ * made; helpers on other cores than this thread's have not ended yet; or the process is a child of
+ * one that had helpers. Thread safety: any thread. */
 bool fl_helpers_share(fl_helpers_part part, const void *user, int64_t count, int64_t chunk);
 
 #endif
