@@ -22,20 +22,20 @@
         .view_count = (views), .arg_size = (args), .is_batch = (batch)                  \
     }
 
-#define TASK(kernel, views, args, waiting)                                         \
-    ENTRY(kernel, f64, kernel, views, args, NULL, 0, fl_##kernel##_work, waiting), \
-        ENTRY(kernel, f32, kernel, views, args, NULL, 0, fl_##kernel##_work, waiting)
+#define TASK(kernel, views, args, waiting, flags64, flags32)                          \
+    ENTRY(kernel, f64, kernel, views, args, flags64, 0, fl_##kernel##_work, waiting), \
+        ENTRY(kernel, f32, kernel, views, args, flags32, 0, fl_##kernel##_work, waiting)
 
 #define BATCH(kernel, file, views, args, flags)               \
     ENTRY(kernel, f64, file, views, args, flags, 1, NULL, 0), \
         ENTRY(kernel, f32, file, views, args, flags, 1, NULL, 0)
 
 static const filch_kernel kernels[] = {
-    TASK(gemm, 3, sizeof(filch_gemm_args), 1),
-    TASK(syrk, 2, sizeof(filch_syrk_args), 1),
-    TASK(trsm, 2, 0, 1),
-    TASK(potrf, 2, 0, 0),
-    TASK(potrf_trtri, 3, sizeof(filch_potrf_trtri_args), 0),
+    TASK(gemm, 3, sizeof(filch_gemm_args), 1, NULL, NULL),
+    TASK(syrk, 2, sizeof(filch_syrk_args), 1, NULL, NULL),
+    TASK(trsm, 2, 0, 1, NULL, NULL),
+    TASK(potrf, 2, 0, 0, NULL, NULL),
+    TASK(potrf_trtri, 3, sizeof(filch_potrf_trtri_args), 0, "-DPANEL_BITS=64", "-DPANEL_BITS=32"),
     {
         .name = "mandelbrot",
         .host = fl_mandelbrot,
