@@ -202,11 +202,11 @@ static void test_sampling(void **state)
 }
 
 /* Returns how many of so many items of ns each, one behind the other, are timed. */
-static int timed_of(fl_speed *speed, int items, uint64_t ns, uint64_t *now)
+static int timed_of(fl_speed *speed, uint32_t items, uint64_t ns, uint64_t *now)
 {
     int timed = 0;
 
-    for (int i = 0; i < items; i++) {
+    for (uint32_t i = 0; i < items; i++) {
         bool wants = fl_speed_wants_sample(speed) && !fl_speed_is_early(speed, *now);
 
         *now += ns;
