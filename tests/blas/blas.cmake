@@ -125,6 +125,12 @@ filch_blas_test(copies 60 COMMAND ${through} "scopy dcopy ccopy zcopy" $<TARGET_
                 ENVIRONMENT ${on_host} ${shared})
 filch_blas_test(copies_measured 60 COMMAND ${through} "dcopy" $<TARGET_FILE:blas_copies>
                 ENVIRONMENT FILCH_BLAS_COPY_THREADS=2)
+# Without a setting of its own those of other libraries count: OpenBLAS's 1, which all tests have, and
+# OpenMP's.
+filch_blas_test(copies_openblas 60 COMMAND ${through} - $<TARGET_FILE:blas_copies>
+                ENVIRONMENT ${on_host})
+filch_blas_test(copies_openmp 60 COMMAND ${through} "scopy dcopy ccopy zcopy" env -u
+                OPENBLAS_NUM_THREADS $<TARGET_FILE:blas_copies> ENVIRONMENT ${on_host} OMP_NUM_THREADS=3)
 filch_blas_test(copies_alone 60 COMMAND ${through} - $<TARGET_FILE:blas_copies>
                 ENVIRONMENT ${on_host} FILCH_BLAS_COPY_THREADS=1)
 filch_blas_test(idle 60 COMMAND ${run} $<TARGET_FILE:blas_idle>)
