@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "kernels/blas/helpers.h"
 
+#include "kernels/blas/gate.h"
 #include "kernels/blas/settings.h"
 
 #include <pthread.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 /* After a loop helpers look for the next one so long before they sleep. */
-#define AWAKE_NS 50000
+#define AWAKE_S 50e-6
 /* A helper that has slept so long ends: a process is over when its own threads are. */
 #define ASLEEP_S 1
 /* Between two looks at the clock, or before a wait gives its core away. */
@@ -57,13 +58,6 @@ static void relax(void)
 #endif
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void run_chunks(void)
 {
     for (;;) {
@@ -104,8 +98,8 @@ static bool sleep_until_not(unsigned seen)
 /* Waits until another loop than the seen one is there. */
 static bool wait_for_loop(unsigned seen)
 {
-    int64_t until = now_ns() + AWAKE_NS;
-    while (loops_seen() == seen && now_ns() < until)
+    double until = fl_gate_now_s() + AWAKE_S;
+    while (loops_seen() == seen && fl_gate_now_s() < until)
         for (int k = 0; k < LOOKS && loops_seen() == seen; k++)
             relax();
     return loops_seen() != seen || sleep_until_not(seen);
@@ -221,6 +215,8 @@ static void close_loop(void)
 
 bool fl_helpers_share(fl_helpers_part part, const void *user, int64_t count, int64_t chunk)
 {
+    if (fl_settings()->copy_threads == 1) /* costs no system call a copy */
+        return false;
     /* Acquire, with the release below: the last loop is over for everyone. */
     if (atomic_exchange_explicit(&helpers.is_taken, true, memory_order_acquire))
         return false;

@@ -4,6 +4,8 @@
  * of the process. Every element of the target is looked at, also those between the steps. A vector
  * may lie in pages that only the program's own handler opens, and may be moved along itself. */
 #define _GNU_SOURCE
+#include "sanitized.h"
+
 #include <cblas.h>
 
 #include <dirent.h>
@@ -29,13 +31,6 @@ const char *__tsan_default_options(void)
 }
 #else
 #define MAIN_MAY_END_FIRST 1
-#endif
-
-/* A sanitizer's allocator holds its locks over a fork (crowd.c). */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CHILD_MAY_ALLOCATE 0
-#else
-#define CHILD_MAY_ALLOCATE 1
 #endif
 
 #define THREADS 4

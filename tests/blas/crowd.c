@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls from many threads at once, the first of which starts filch; a child of the process in their
  * midst. */
+#include "sanitized.h"
+
 #include <cblas.h>
 #include <lapacke.h>
 
@@ -20,14 +22,6 @@
 #define LOOKS_FOR_LEAKS 1
 #else
 #define LOOKS_FOR_LEAKS 0
-#endif
-
-/* A sanitizer's allocator holds its locks over a fork: the child of a process with other threads
- * may wait for ever in its first malloc. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CHILD_MAY_ALLOCATE 0
-#else
-#define CHILD_MAY_ALLOCATE 1
 #endif
 
 static int failures;

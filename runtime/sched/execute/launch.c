@@ -174,7 +174,8 @@ static bool has_size(const fl_function *function, size_t views, bool is_range, s
     return has;
 }
 
-/* Fills the kernel's parameters: views, the range of items, the arguments. In line: as fill. */
+/* Fills the kernel's parameters: views, the range of items, the arguments. In line: runs for
+ * every item. */
 static inline __attribute__((always_inline)) bool
 fill_params(fl_worker *w, const fl_item *item, const filch_call *call, fl_launch *launch)
 {
@@ -220,7 +221,7 @@ static __attribute__((noinline)) bool ask_shape(fl_item *item, const filch_call 
     return item->code == 0;
 }
 
-/* In line: as fill. */
+/* Fills the geometry. In line: runs for every item. */
 static inline __attribute__((always_inline)) bool
 fill_shape(fl_worker *w, fl_item *item, const filch_call *call, const fl_kernel *kernel,
            const fl_loaded *loaded, filch_shape *shape)

@@ -732,9 +732,9 @@ static filch_status look_at_lanes(const fl_device *device, uint64_t now, uint64_
 }
 
 /* Asks the driver, and reports an item as poll does. */
-static __attribute__((noinline)) filch_status ask(const fl_device *device, uint64_t now,
-                                                  uint64_t *tag, uint64_t *busy_ns, uint64_t *next,
-                                                  filch_error *error)
+static __attribute__((noinline)) filch_status ask_driver(const fl_device *device, uint64_t now,
+                                                         uint64_t *tag, uint64_t *busy_ns,
+                                                         uint64_t *next, filch_error *error)
 {
     filch_status status = look_at_lanes(device, now, next, error);
     if (status != FILCH_OK) {
@@ -752,7 +752,7 @@ filch_status fl_cuda_poll(fl_device *device, uint64_t now, uint64_t *tag, uint64
     fl_cuda_lane *finished = find_finished(device);
     *next = FL_TIME_NEVER;
     return finished != NULL ? take_finished(device, finished, tag, busy_ns, error)
-                            : ask(device, now, tag, busy_ns, next, error);
+                            : ask_driver(device, now, tag, busy_ns, next, error);
 }
 
 /* --- Copies --- */
