@@ -10,6 +10,13 @@
 # Caches nothing: the fake's images are not for the user's folder.
 set(fake_compiler "FILCH_NVRTC=$<TARGET_FILE:fakenvrtc_kernels>" "FILCH_CACHE_DIR=off")
 set(no_compiler "FILCH_NVRTC=/nonexistent/libnvrtc.so" "FILCH_CACHE_DIR=off" "FILCH_DEVICES=cuda")
+# Tests of the bench's on the fake driver that have filch's own kernels compiled.
+foreach(name IN ITEMS bench_cholesky bench_tile_kernels)
+    if(TARGET test_fake_${name})
+        set_property(TEST fake.${name}.${build} APPEND PROPERTY ENVIRONMENT ${fake_compiler})
+        add_dependencies(test_fake_${name} fakenvrtc_kernels)
+    endif()
+endforeach()
 
 # filch_fakegpu_variant(NAME OF VARIABLE=VALUE... [COMMAND COMMAND...] [CASES COUNT]): another
 # test of OF's program, in the environment that OF has so far and with these variables.
