@@ -17,6 +17,8 @@
 #define OWN_IMAGE "FAKECUBIN arch=90 entry=pass,pause"
 #define TASKS TEST_ROUNDS(2048) /* of one kind, in a chain */
 #define SHORT 40
+#define SIDE 48  /* of a square of tasks */
+#define SPARE 32 /* rows that need no row's end to begin */
 /* How long a run of the slower way sleeps at least. */
 #define PAUSE_NS UINT64_C(20000000)
 #define LONGER 4
@@ -215,6 +217,34 @@ static void kernels_that_wait_by_themselves_have_edges_of_their_own(void **state
     assert_int_equal(early_edges(NULL, ptx, true), 0);
 }
 
+/* A task of a wavefront waits only for tasks that would run before it anyway, also where there are
+ * more rows than chains: a row that takes the chain of a row SPARE above it waits for that row. */
+static void a_wavefront_stays_wide(void **state)
+{
+    filch_task_desc desc = FILCH_TASK_DESC_INIT;
+    static filch_task names[SIDE * SIDE];
+    (void)state;
+    (void)setenv("FILCH_REPLAY", "2", 1);
+    start("cuda:0", "2", NULL);
+    fakecuda_register_filch("pass", pass, 0, false, 0);
+    desc.codelet = codelet_of(runtime, OWN_IMAGE, "pass", NULL, 0);
+    filch_graph *square = graph();
+    for (int k = 0; k < SIDE * SIDE; k++) {
+        assert_ok(filch_graph_add(square, &desc, &names[k]));
+        if (k >= SIDE)
+            assert_ok(filch_graph_edge(square, names[k - SIDE], names[k]));
+        if (k % SIDE != 0)
+            assert_ok(filch_graph_edge(square, names[k - 1], names[k]));
+    }
+    for (int r = 0; r < 2; r++)
+        finish(submit(square), FILCH_OK);
+    assert_int_equal(fakecuda_graphs(SIDE * SIDE), 1);
+    assert_true(fakecuda_graph_steps(SIDE * SIDE) <= 2 * SIDE - 1 + SIDE - SPARE);
+    assert_ok(filch_graph_destroy(square));
+    stop();
+    (void)unsetenv("FILCH_REPLAY");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +252,7 @@ int main(void)
         cmocka_unit_test(a_faster_replay_stays),
         cmocka_unit_test(a_run_that_is_named_is_replayed),
         cmocka_unit_test(kernels_that_wait_by_themselves_have_edges_of_their_own),
+        cmocka_unit_test(a_wavefront_stays_wide),
     };
     (void)y, (void)z;
     return cmocka_run_group_tests(tests, NULL, NULL);

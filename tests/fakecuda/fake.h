@@ -309,7 +309,7 @@ CUresult fake_end(CUresult result);
 __attribute__((format(printf, 2, 3))) CUresult fake_violate(CUresult result, const char *format,
                                                             ...);
 void fake_count(const char *call);
-void fake_count_graph(size_t nodes);
+void fake_count_graph(size_t nodes, uint64_t longest);
 /* Of a copy between memories; null: the host's. */
 void fake_count_bytes(const fake_allocation *from, const fake_allocation *to, uint64_t bytes);
 /* The result that a failure asks for, or 0; sets *sticky. */

@@ -118,6 +118,8 @@ FAKECUDA_API void fakecuda_report(const char *text);
 FAKECUDA_API uint64_t fakecuda_count(const char *call);
 /* Launches so far of graphs with so many nodes, below 4096. */
 FAKECUDA_API uint64_t fakecuda_graphs(size_t nodes);
+/* Nodes on the longest path of the graph of so many nodes, below 4096, that was launched last. */
+FAKECUDA_API uint64_t fakecuda_graph_steps(size_t nodes);
 /* Bytes that copies were to take so far from one device's memory (its ordinal; -1: the host's) to
  * another's. */
 FAKECUDA_API uint64_t fakecuda_bytes(int from, int to);

@@ -221,6 +221,25 @@ static void exec_order(const fake_exec *exec, uint32_t *order)
     free(is_done);
 }
 
+/* Nodes on the longest path: the steps of the graph where all that is ready runs at once. */
+static uint64_t exec_steps(const fake_exec *exec)
+{
+    uint64_t *steps = calloc(exec->count + 1, sizeof *steps), most = 0;
+
+    if (steps == NULL)
+        abort();
+    for (size_t i = 0; i < exec->count; i++) {
+        for (uint32_t k = exec->behind_first[i]; k < exec->behind_first[i + 1]; k++) {
+            uint64_t before = steps[exec->behind[k]];
+            steps[i] = before > steps[i] ? before : steps[i];
+        }
+        steps[i]++;
+        most = steps[i] > most ? steps[i] : most;
+    }
+    free(steps);
+    return most;
+}
+
 static fake_exec *exec_make(const fake_graph *graph)
 {
     fake_exec *exec = fake_object_make(FAKE_EXEC, sizeof *exec, NULL);
@@ -336,7 +355,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream on)
         works[i] = exec->works[order[i]];
         fake_work_hold(works[i]);
     }
-    fake_count_graph(exec->count);
+    fake_count_graph(exec->count, exec_steps(exec));
     fake_submit_many(stream, works, exec->count);
     free(works);
     free(order);

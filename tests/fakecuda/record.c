@@ -19,6 +19,7 @@ static uint64_t copied[FAKE_DEVICES + 1][FAKE_DEVICES + 1]; /* from, to: ordinal
 static uint64_t violations;
 enum { SIZES = 4096 };
 static uint64_t sizes[SIZES]; /* launches of graphs, by their nodes */
+static uint64_t steps[SIZES]; /* of the last of them */
 static char last[512];
 static bool is_quiet;
 static bool is_steady;
@@ -80,10 +81,12 @@ void fake_count(const char *call)
     counters[*place].count++;
 }
 
-void fake_count_graph(size_t nodes)
+void fake_count_graph(size_t nodes, uint64_t longest)
 {
-    if (nodes < SIZES)
+    if (nodes < SIZES) {
         sizes[nodes]++;
+        steps[nodes] = longest;
+    }
 }
 
 static size_t row_of(const fake_allocation *block)
@@ -312,6 +315,14 @@ uint64_t fakecuda_graphs(size_t nodes)
     return count;
 }
 
+uint64_t fakecuda_graph_steps(size_t nodes)
+{
+    lock();
+    uint64_t count = nodes < SIZES ? steps[nodes] : 0;
+    unlock();
+    return count;
+}
+
 uint64_t fakecuda_bytes(int from, int to)
 {
     lock();
@@ -326,6 +337,7 @@ void fakecuda_reset(void)
     memset(counters, 0, sizeof counters);
     memset(copied, 0, sizeof copied);
     memset(sizes, 0, sizeof sizes);
+    memset(steps, 0, sizeof steps);
     while (fake.config.failures != NULL) {
         fake_failure *gone = fake.config.failures;
         fake.config.failures = gone->next;

@@ -143,13 +143,23 @@ static void note_tiles(const fl_worker *w, fl_graph_launch *replay, const fl_tas
     }
 }
 
-/* Chain chosen for a task: a chain ending with a predecessor, otherwise the next chain in turn. */
+/* Chain chosen for a task: of the chains ending with a predecessor the one ending last, otherwise
+ * the chain that ended first. Thus a task is rarely behind one that runs much later: a wavefront
+ * keeps a chain for each row (docs/performance.md). */
 typedef struct fl_chains {
     uint32_t last[CHAINS]; /* last task of each chain, plus 1; 0: none yet */
-    uint32_t next;
-    uint32_t *behind; /* predecessors of one task */
+    uint32_t *behind;      /* predecessors of one task */
     size_t capacity;
 } fl_chains;
+
+static uint32_t chain_ended_first(const fl_chains *chains)
+{
+    uint32_t first = 0;
+    for (uint32_t c = 1; c < CHAINS; ++c) {
+        first = chains->last[c] < chains->last[first] ? c : first;
+    }
+    return first;
+}
 
 static bool list_behind(fl_worker *w, fl_chains *chains, const fl_task *task, uint32_t *count)
 {
@@ -172,12 +182,13 @@ static bool list_behind(fl_worker *w, fl_chains *chains, const fl_task *task, ui
             continue;
         }
         chains->behind[(*count)++] = preds[i];
-        for (uint32_t c = 0; chain == CHAINS && c < CHAINS; ++c) {
-            chain = chains->last[c] == preds[i] + 1 ? c : chain;
+        for (uint32_t c = 0; c < CHAINS; ++c) {
+            bool is_later = chain == CHAINS || chains->last[c] > chains->last[chain];
+            chain = chains->last[c] == preds[i] + 1 && is_later ? c : chain;
         }
     }
     if (chain == CHAINS) {
-        chain = chains->next++ % CHAINS;
+        chain = chain_ended_first(chains);
         if (chains->last[chain] != 0) {
             chains->behind[(*count)++] = chains->last[chain] - 1;
         }
@@ -205,7 +216,7 @@ static bool add_task(fl_worker *w, fl_graph_launch *replay, fl_chains *chains, f
 static bool make(fl_worker *w, filch_graph *graph)
 {
     fl_graph_launch *replay = replay_new(w, graph);
-    fl_chains chains = {.next = 0};
+    fl_chains chains = {.capacity = 0};
     uint32_t fetched = 0;
     bool fits = replay != NULL;
     /* Later errors belong to the present attempt. */
