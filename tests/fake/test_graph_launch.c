@@ -217,8 +217,8 @@ static void kernels_that_wait_by_themselves_have_edges_of_their_own(void **state
     assert_int_equal(early_edges(NULL, ptx, true), 0);
 }
 
-/* A task of a wavefront waits only for tasks that would run before it anyway, also where there are
- * more rows than chains: a row that takes the chain of a row SPARE above it waits for that row. */
+/* A graph launch adds no steps to a wavefront of SPARE rows. In a larger one a row begins after the
+ * end of the row SPARE above it. */
 static void a_wavefront_stays_wide(void **state)
 {
     filch_task_desc desc = FILCH_TASK_DESC_INIT;
